@@ -18,7 +18,7 @@ const MAY_NAME_FLAGS: &[&str] = &["rowmill-cli", "rowmill-simulator", "rowmill-t
 /// A source cannot be read.
 pub fn find_named_flags(root: &Path, crates: &[WorkspaceCrate]) -> Result<Vec<String>, TaskFailure> {
     let mut flags = BTreeSet::new();
-    collect_flags(&rowmill_cli::command(), &mut flags);
+    collect_flags(&rowmill_cli::clap_command(), &mut flags);
     let checked: Vec<_> = crates.iter().filter(|own| !MAY_NAME_FLAGS.contains(&own.name.as_str())).collect();
     let mut found = Vec::new();
     for file in rust_files(root, &checked)? {

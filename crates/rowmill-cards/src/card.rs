@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::field_lines::FieldLines;
 use crate::{
-    CardKind, CardMcpServer, FunctionTool, HostedTools, LifecycleHook, PythonFunction, RequestParams,
-    ServerFilter, ToolPolicy,
+    CardMcpServer, CardPythonTool, CardTypeSettings, HostedTools, LifecycleHook, PythonFunctionReference,
+    RequestParams, ServerItemFilters, ToolPolicy,
 };
 
 /// One agent, as described by its card.
@@ -23,7 +23,7 @@ pub struct AgentCard {
     /// The file or address that the card was loaded from, for messages.
     pub source: String,
     /// The type-specific settings, with the children by name.
-    pub kind: CardKind,
+    pub kind: CardTypeSettings,
     /// The system prompt; `None` if the card has none, or if its type calls no model.
     pub instruction: Option<String>,
     /// A description for models and people that choose between agents.
@@ -45,21 +45,21 @@ pub struct AgentCard {
     /// The MCP servers of the configuration that the agent uses.
     pub servers: Vec<String>,
     /// Which tools of a server are offered; all if the server is not listed.
-    pub tools: ServerFilter,
+    pub tools: ServerItemFilters,
     /// Which resources of a server are offered.
-    pub resources: ServerFilter,
+    pub resources: ServerItemFilters,
     /// Which prompts of a server are offered.
-    pub prompts: ServerFilter,
+    pub prompts: ServerItemFilters,
     /// MCP servers that the card defines itself.
     pub mcp_connect: Vec<CardMcpServer>,
     /// The folders of the agent's skills.
     pub skills: Vec<PathBuf>,
     /// Python functions that are offered as tools.
-    pub function_tools: Vec<FunctionTool>,
+    pub function_tools: Vec<CardPythonTool>,
     /// Functions that are called before and after model calls and tool calls.
-    pub tool_hooks: Vec<(HookKind, PythonFunction)>,
+    pub tool_hooks: Vec<(HookKind, PythonFunctionReference)>,
     /// Functions that are called when the run starts and ends.
-    pub lifecycle_hooks: Vec<(LifecycleHook, PythonFunction)>,
+    pub lifecycle_hooks: Vec<(LifecycleHook, PythonFunctionReference)>,
     /// How calls of some tools are handled, by the name that the model knows a tool by.
     pub tool_policy: Vec<(String, ToolPolicy)>,
     /// Whether the agent may run shell commands.
@@ -82,7 +82,7 @@ pub struct AgentCard {
     pub ignored: Vec<String>,
     /// The fields that shape answers, without secrets and without the instruction.
     pub shape: Value,
-    /// The line of each child's name, in the order of [`CardKind::children`].
+    /// The line of each child's name, in the order of [`CardTypeSettings::children`].
     pub(crate) child_lines: Vec<u64>,
     /// The lines of the fields, for messages.
     pub(crate) lines: FieldLines,

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rowmill_types::settings::{AGENT, AGENT_CARD};
-use rowmill_types::{MessageText, Problem, ProblemCode};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode};
 
 use crate::AgentCard;
 use crate::mistake::{CardMistake, backticked_list, join_problems, suggestion};
@@ -63,7 +63,7 @@ impl CardSet {
     /// # Errors
     ///
     /// The wanted card does not exist or is only for other agents, or the choice is ambiguous.
-    pub fn worker(&self, wanted: Option<&str>) -> Result<&AgentCard, Problem> {
+    pub fn choose_worker(&self, wanted: Option<&str>) -> Result<&AgentCard, Problem> {
         let runnable: Vec<&AgentCard> = self.cards.iter().filter(|card| !card.tool_only).collect();
         let names = || runnable.iter().map(|card| card.name.as_str());
         if let Some(wanted) = wanted {
@@ -173,6 +173,6 @@ impl CardSet {
     }
 }
 
-fn problem(message: impl Into<MessageText>) -> Problem {
+fn problem(message: impl Into<DiagnosticText>) -> Problem {
     Problem::new(ProblemCode::InvalidCard, message)
 }

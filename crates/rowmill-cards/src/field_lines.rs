@@ -92,7 +92,7 @@ impl AgentCard {
 
     /// A problem with a placeholder of the instruction, reported with the card and the line.
     #[must_use]
-    pub fn placeholder_problem(&self, placeholder: &str, message: impl Into<String>) -> Problem {
+    pub fn problem_at_placeholder(&self, placeholder: &str, message: impl Into<String>) -> Problem {
         CardMistake::at(self.lines.placeholder_line(placeholder), message).into_problem(&self.source)
     }
 }

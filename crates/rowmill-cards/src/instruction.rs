@@ -132,7 +132,7 @@ fn is_address(url: &str) -> bool {
 impl AgentCard {
     /// The texts that the instruction includes, without repetitions.
     #[must_use]
-    pub fn includes(&self) -> Vec<InstructionInclude> {
+    pub fn instruction_includes(&self) -> Vec<InstructionInclude> {
         let mut includes: Vec<InstructionInclude> = Vec::new();
         for part in split_instruction(self.instruction.as_deref().unwrap_or_default()) {
             if let InstructionPart::Placeholder { name, source } = part
@@ -177,14 +177,14 @@ impl AgentCard {
     /// [`SERVER_INSTRUCTIONS`] and [`AGENT_SKILLS`] stay, to be replaced by the caller who knows these
     /// texts. As soon as any variable has a name of the author's choice, a placeholder without a value
     /// is no longer treated as plain text.
-    pub fn fill_variables(&mut self, given: &InstructionVariables) -> FilledInstruction {
-        let Some(instruction) = self.instruction.take() else { return FilledInstruction::default() };
+    pub fn fill_variables(&mut self, given: &InstructionVariables) -> InstructionFillReport {
+        let Some(instruction) = self.instruction.take() else { return InstructionFillReport::default() };
         let mut variables = self.variables.clone();
         for name in given.names() {
             variables.set(name.to_owned(), given.value(name).unwrap_or_default().to_owned());
         }
         let has_own = variables.names().any(|name| !is_known_placeholder(name));
-        let mut result = FilledInstruction::default();
+        let mut result = InstructionFillReport::default();
         let mut empty = Vec::new();
         let put = |name: &str, source: &str| -> Result<String, Infallible> {
             if let Some(value) = variables.value(name) {
@@ -217,7 +217,7 @@ impl AgentCard {
 
 /// The result of filling in the variables of an instruction.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FilledInstruction {
+pub struct InstructionFillReport {
     /// The variables that the instruction uses.
     pub used: Vec<String>,
     /// Placeholders without a value.

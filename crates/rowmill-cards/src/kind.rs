@@ -6,7 +6,7 @@ use crate::CardType;
 
 /// The type-specific settings of a card, with its children by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CardKind {
+pub enum CardTypeSettings {
     /// A model that may call tools, with its children as tools.
     Agent {
         /// The children that are offered as tools.
@@ -51,7 +51,7 @@ pub enum CardKind {
         /// The agents that carry out steps.
         agents: Vec<String>,
         /// Whether everything is planned at once.
-        plan_type: PlanType,
+        plan_type: OrchestratorPlanType,
         /// The maximum number of planning rounds; `None` means no limit.
         plan_iterations: Option<NonZeroU32>,
     },
@@ -71,13 +71,13 @@ pub enum CardKind {
         /// The maximum number of samples; after it, the most frequent answer wins.
         max_samples: u32,
         /// Which answers count as equal.
-        match_strategy: MatchStrategy,
+        match_strategy: AnswerEquality,
         /// Longer answers, in characters, are discarded.
         red_flag_max_length: Option<u32>,
     },
 }
 
-impl CardKind {
+impl CardTypeSettings {
     /// The type of the card.
     #[must_use]
     pub fn card_type(&self) -> CardType {
@@ -134,7 +134,7 @@ pub enum AnswerRating {
 
 /// How an orchestrator plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlanType {
+pub enum OrchestratorPlanType {
     /// All steps at once.
     Full,
     /// One step after the other.
@@ -143,7 +143,7 @@ pub enum PlanType {
 
 /// Which answers count as equal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MatchStrategy {
+pub enum AnswerEquality {
     /// The same text, character by character.
     Exact,
     /// The same words, ignoring case and whitespace.

@@ -34,17 +34,20 @@ pub use card_set::CardSet;
 pub use card_type::CardType;
 pub use front_matter::{CardFileFormat, has_front_matter, is_skill_manifest};
 pub use instruction::{
-    AGENT_SKILLS, FilledInstruction, IncludeSource, InstructionInclude, SERVER_INSTRUCTIONS,
+    AGENT_SKILLS, IncludeSource, InstructionFillReport, InstructionInclude, SERVER_INSTRUCTIONS,
 };
-pub use kind::{AnswerRating, CardKind, MatchStrategy, PlanType};
+pub use kind::{AnswerEquality, AnswerRating, CardTypeSettings, OrchestratorPlanType};
 pub use mcp::CardMcpServer;
-pub use messages::{MessageFileFormat, parse_messages};
+pub use messages::{MessageFileFormat, parse_message_file};
 pub use mistake::join_problems;
-pub use parse::{CardOrigin, CardText, parse_card};
-pub use python::PythonFunction;
-pub use request_params::{RequestParams, ServiceTier, StreamTimeout, StructuredToolPolicy, ToolResultMode};
+pub use parse::{CardOrigin, UnparsedCard, parse_card};
+pub use python::PythonFunctionReference;
+pub use request_params::{
+    RequestParams, ServiceTier, StreamIdleTimeout, StructuredToolPolicy, ToolResultMode,
+};
 pub use tools::{
-    CodeArgument, FunctionTool, HostedTools, LifecycleHook, ServerFilter, ToolPolicy, ToolRoute,
+    CardPythonTool, CardToolCallAction, CodeArgument, HostedTools, LifecycleHook, ServerItemFilters,
+    ToolPolicy,
 };
 pub use unfilled_placeholders::{UnfilledPlaceholder, unfilled_problem};
 pub use yaml::yaml_to_json;

@@ -28,9 +28,9 @@ impl MessageFileFormat {
 /// Reads the messages of a file.
 ///
 /// ```
-/// # use rowmill_cards::{MessageFileFormat, parse_messages};
+/// # use rowmill_cards::{MessageFileFormat, parse_message_file};
 /// let text = "---USER\ncat\n---ASSISTANT\nanimal";
-/// let messages = parse_messages(text, MessageFileFormat::Delimited, "examples.txt").unwrap();
+/// let messages = parse_message_file(text, MessageFileFormat::Delimited, "examples.txt").unwrap();
 /// assert_eq!(messages[1].text, "animal");
 /// ```
 ///
@@ -38,7 +38,11 @@ impl MessageFileFormat {
 ///
 /// There is no message, a message is neither text nor tool calls with their results, or a call has no
 /// result.
-pub fn parse_messages(text: &str, form: MessageFileFormat, source: &str) -> Result<Vec<Message>, Problem> {
+pub fn parse_message_file(
+    text: &str,
+    form: MessageFileFormat,
+    source: &str,
+) -> Result<Vec<Message>, Problem> {
     let messages = match form {
         MessageFileFormat::Delimited => delimited(text),
         MessageFileFormat::Json => json(text),

@@ -74,14 +74,14 @@ pub fn join_problems(mut problems: Vec<Problem>) -> Problem {
     }
     let mut message = format!("the agent cards have {} problems:", problems.len());
     for (index, Problem { message: what, cause, hint, .. }) in problems.iter().take(MOST_LISTED).enumerate() {
-        message.push_str(&format!("\n  {}", what.with_markers()));
+        message.push_str(&format!("\n  {}", what.with_mention_markers()));
         if let Some(cause) = cause {
-            message.push_str(&format!(": {}", cause.with_markers()));
+            message.push_str(&format!(": {}", cause.with_mention_markers()));
         }
         // A hint that several consecutive problems share is shown only after the last of them.
         let is_repeated = problems.get(index + 1).is_some_and(|next| next.hint == *hint);
         if let Some(hint) = hint.as_ref().filter(|hint| **hint != DOCS && !is_repeated) {
-            message.push_str(&format!("\n    help: {}", hint.with_markers()));
+            message.push_str(&format!("\n    help: {}", hint.with_mention_markers()));
         }
     }
     if let more @ 1.. = problems.len().saturating_sub(MOST_LISTED) {

@@ -22,7 +22,7 @@ use crate::{AgentCard, HostedTools, mcp, parse_kind, request_params, shape, yaml
 
 /// The text of a card and its source.
 #[derive(Debug)]
-pub struct CardText<'a> {
+pub struct UnparsedCard<'a> {
     /// The file or address. Its extension determines the format, and its stem is the default name.
     pub source: &'a str,
     /// The text.
@@ -55,9 +55,9 @@ impl fmt::Debug for CardOrigin<'_> {
 /// Parses a card.
 ///
 /// ```
-/// # use rowmill_cards::{CardText, CardOrigin, parse_card};
+/// # use rowmill_cards::{UnparsedCard, CardOrigin, parse_card};
 /// let text = "---\nmodel: openai.gpt-5\n---\nYou sort reviews.";
-/// let card = parse_card(&CardText { source: "cards/sort reviews.md", text, origin: CardOrigin::Remote }).unwrap();
+/// let card = parse_card(&UnparsedCard { source: "cards/sort reviews.md", text, origin: CardOrigin::Remote }).unwrap();
 /// assert_eq!(card.name, "sort_reviews");
 /// assert_eq!(card.instruction.as_deref(), Some("You sort reviews."));
 /// ```
@@ -66,7 +66,7 @@ impl fmt::Debug for CardOrigin<'_> {
 ///
 /// The text is not a card, or fields are unknown, missing or wrong: all mistakes, in the order of their
 /// lines. Messages name the source and, if there is one, the line.
-pub fn parse_card(card: &CardText<'_>) -> Result<AgentCard, Vec<Problem>> {
+pub fn parse_card(card: &UnparsedCard<'_>) -> Result<AgentCard, Vec<Problem>> {
     read(card).map_err(|mut mistakes| {
         mistakes.sort_by_key(|mistake| mistake.line);
         mistakes.into_iter().map(|mistake| mistake.into_problem(card.source)).collect()
@@ -81,7 +81,7 @@ struct ParsedCardText {
     servers: Option<Value>,
 }
 
-fn read(card: &CardText<'_>) -> Result<AgentCard, Vec<CardMistake>> {
+fn read(card: &UnparsedCard<'_>) -> Result<AgentCard, Vec<CardMistake>> {
     let ParsedCardText { mut fields, body, servers } = written(card)?;
     let (card_type, smart) = CardType::from_field(fields.take("type"))?;
     let mut lines = FieldLines::from_fields(&fields);
@@ -169,7 +169,7 @@ impl IndependentFields {
 }
 
 /// The checks of a card as a whole, before any of its fields is read.
-fn refuse(card: &CardText<'_>, fields: &mut CardFields) {
+fn refuse(card: &UnparsedCard<'_>, fields: &mut CardFields) {
     if matches!(card.origin, CardOrigin::Remote) {
         fields.add_mistakes(local_files(fields));
     }
@@ -206,7 +206,7 @@ fn read_model_texts(
     (None, Vec::new())
 }
 
-fn written(card: &CardText<'_>) -> Result<ParsedCardText, Vec<CardMistake>> {
+fn written(card: &UnparsedCard<'_>) -> Result<ParsedCardText, Vec<CardMistake>> {
     if is_skill_manifest(card.source) {
         return Err(CardMistake::in_card("`SKILL.md` describes a skill, not an agent")
             .hint("list its folder in the `skills` of a card")

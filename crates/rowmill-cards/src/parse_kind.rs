@@ -6,12 +6,12 @@ use std::time::Duration;
 use crate::card_fields::{CardFields, collect_all};
 use crate::field::CardField;
 use crate::mistake::CardMistake;
-use crate::{AnswerRating, CardKind, CardType, MatchStrategy, PlanType};
+use crate::{AnswerEquality, AnswerRating, CardType, CardTypeSettings, OrchestratorPlanType};
 
 /// The parsed type-specific fields.
 #[derive(Debug)]
 pub(crate) struct ParsedKind {
-    pub(crate) kind: CardKind,
+    pub(crate) kind: CardTypeSettings,
     /// The line of each child's name.
     pub(crate) child_lines: Vec<u64>,
     pub(crate) max_parallel: Option<NonZeroU32>,
@@ -35,26 +35,28 @@ struct KindReader<'a> {
 }
 
 impl KindReader<'_> {
-    fn kind(&mut self) -> CardKind {
+    fn kind(&mut self) -> CardTypeSettings {
         match self.card_type {
-            CardType::Agent => CardKind::Agent { agents: self.optional_children("agents") },
-            CardType::Chain => CardKind::Chain {
+            CardType::Agent => CardTypeSettings::Agent { agents: self.optional_children("agents") },
+            CardType::Chain => CardTypeSettings::Chain {
                 sequence: self.children("sequence", RepeatedNames::Allowed),
                 cumulative: self.fields.flag("cumulative"),
             },
-            CardType::Parallel => CardKind::Parallel {
+            CardType::Parallel => CardTypeSettings::Parallel {
                 fan_out: self.children("fan_out", RepeatedNames::Refused),
                 fan_in: self.optional_child("fan_in"),
                 include_request: self.fields.read("include_request", CardField::boolean).unwrap_or(true),
             },
             CardType::EvaluatorOptimizer => self.evaluator_optimizer(),
-            CardType::Router => CardKind::Router { agents: self.children("agents", RepeatedNames::Refused) },
-            CardType::Orchestrator => CardKind::Orchestrator {
+            CardType::Router => {
+                CardTypeSettings::Router { agents: self.children("agents", RepeatedNames::Refused) }
+            }
+            CardType::Orchestrator => CardTypeSettings::Orchestrator {
                 agents: self.children("agents", RepeatedNames::Refused),
-                plan_type: self.fields.read("plan_type", plan_type).unwrap_or(PlanType::Full),
+                plan_type: self.fields.read("plan_type", plan_type).unwrap_or(OrchestratorPlanType::Full),
                 plan_iterations: self.iterations(NonZeroU32::new(5)),
             },
-            CardType::IterativePlanner => CardKind::IterativePlanner {
+            CardType::IterativePlanner => CardTypeSettings::IterativePlanner {
                 agents: self.children("agents", RepeatedNames::Refused),
                 plan_iterations: self.iterations(None),
             },
@@ -62,8 +64,8 @@ impl KindReader<'_> {
         }
     }
 
-    fn evaluator_optimizer(&mut self) -> CardKind {
-        CardKind::EvaluatorOptimizer {
+    fn evaluator_optimizer(&mut self) -> CardTypeSettings {
+        CardTypeSettings::EvaluatorOptimizer {
             generator: self.child("generator"),
             evaluator: self.child("evaluator"),
             min_rating: self.fields.read("min_rating", rating).unwrap_or(AnswerRating::Good),
@@ -72,12 +74,12 @@ impl KindReader<'_> {
         }
     }
 
-    fn maker(&mut self) -> CardKind {
-        CardKind::Maker {
+    fn maker(&mut self) -> CardTypeSettings {
+        CardTypeSettings::Maker {
             worker: self.child("worker"),
             k: self.fields.read("k", |field| field.integer_u32(1)).unwrap_or(3),
             max_samples: self.fields.read("max_samples", |field| field.integer_u32(1)).unwrap_or(50),
-            match_strategy: self.fields.read("match_strategy", strategy).unwrap_or(MatchStrategy::Exact),
+            match_strategy: self.fields.read("match_strategy", strategy).unwrap_or(AnswerEquality::Exact),
             red_flag_max_length: self.fields.read("red_flag_max_length", |field| field.integer_u32(1)),
         }
     }
@@ -171,14 +173,14 @@ fn rating(field: CardField) -> Result<AnswerRating, CardMistake> {
     ])
 }
 
-fn plan_type(field: CardField) -> Result<PlanType, CardMistake> {
-    field.choice(&[("full", PlanType::Full), ("iterative", PlanType::Iterative)])
+fn plan_type(field: CardField) -> Result<OrchestratorPlanType, CardMistake> {
+    field.choice(&[("full", OrchestratorPlanType::Full), ("iterative", OrchestratorPlanType::Iterative)])
 }
 
-fn strategy(field: CardField) -> Result<MatchStrategy, CardMistake> {
+fn strategy(field: CardField) -> Result<AnswerEquality, CardMistake> {
     field.choice(&[
-        ("exact", MatchStrategy::Exact),
-        ("normalized", MatchStrategy::Normalized),
-        ("structured", MatchStrategy::Structured),
+        ("exact", AnswerEquality::Exact),
+        ("normalized", AnswerEquality::Normalized),
+        ("structured", AnswerEquality::Structured),
     ])
 }

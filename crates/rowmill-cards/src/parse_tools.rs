@@ -11,8 +11,8 @@ use crate::field::CardField;
 use crate::mistake::{CardMistake, suggestion};
 use crate::yaml::YamlContent;
 use crate::{
-    CardMcpServer, CodeArgument, FunctionTool, LifecycleHook, PythonFunction, ServerFilter, ToolPolicy,
-    ToolRoute,
+    CardMcpServer, CardPythonTool, CardToolCallAction, CodeArgument, LifecycleHook, PythonFunctionReference,
+    ServerItemFilters, ToolPolicy,
 };
 
 const TOOL_HOOKS: [(&str, HookKind); 5] = [
@@ -24,20 +24,23 @@ const TOOL_HOOKS: [(&str, HookKind); 5] = [
 ];
 const LIFECYCLE_HOOKS: [(&str, LifecycleHook); 2] =
     [("on_start", LifecycleHook::OnStart), ("on_shutdown", LifecycleHook::OnShutdown)];
-const ROUTES: [(&str, ToolRoute); 3] =
-    [("call", ToolRoute::Call), ("deny", ToolRoute::Deny), ("passthrough", ToolRoute::Passthrough)];
+const ROUTES: [(&str, CardToolCallAction); 3] = [
+    ("call", CardToolCallAction::Call),
+    ("deny", CardToolCallAction::Deny),
+    ("passthrough", CardToolCallAction::Passthrough),
+];
 
 /// Everything that an agent may use.
 #[derive(Debug, Default)]
 pub(crate) struct CardTools {
     pub(crate) servers: Vec<String>,
-    pub(crate) tools: ServerFilter,
-    pub(crate) resources: ServerFilter,
-    pub(crate) prompts: ServerFilter,
+    pub(crate) tools: ServerItemFilters,
+    pub(crate) resources: ServerItemFilters,
+    pub(crate) prompts: ServerItemFilters,
     pub(crate) skills: Vec<PathBuf>,
-    pub(crate) function_tools: Vec<FunctionTool>,
-    pub(crate) tool_hooks: Vec<(HookKind, PythonFunction)>,
-    pub(crate) lifecycle_hooks: Vec<(LifecycleHook, PythonFunction)>,
+    pub(crate) function_tools: Vec<CardPythonTool>,
+    pub(crate) tool_hooks: Vec<(HookKind, PythonFunctionReference)>,
+    pub(crate) lifecycle_hooks: Vec<(LifecycleHook, PythonFunctionReference)>,
     pub(crate) tool_policy: Vec<(String, ToolPolicy)>,
     pub(crate) tool_input_schema: Option<Map<String, Value>>,
 }
@@ -72,7 +75,7 @@ impl CardTools {
     }
 }
 
-fn filter(field: CardField, known: Option<&[&str]>) -> Result<ServerFilter, Vec<CardMistake>> {
+fn filter(field: CardField, known: Option<&[&str]>) -> Result<ServerItemFilters, Vec<CardMistake>> {
     let name = field.path.clone();
     let one = |(server, field): (String, CardField)| {
         if let Some(known) = known.filter(|known| !known.contains(&server.as_str())) {
@@ -85,7 +88,7 @@ fn filter(field: CardField, known: Option<&[&str]>) -> Result<ServerFilter, Vec<
     collect_all(field.entries()?.into_iter().map(one))
 }
 
-fn function_tools(field: CardField) -> Result<Vec<FunctionTool>, Vec<CardMistake>> {
+fn function_tools(field: CardField) -> Result<Vec<CardPythonTool>, Vec<CardMistake>> {
     match field.content {
         YamlContent::Text(_) => Ok(vec![function_tool(field)?]),
         _ => collect_all(field.list()?.into_iter().map(function_tool)),
@@ -93,14 +96,18 @@ fn function_tools(field: CardField) -> Result<Vec<FunctionTool>, Vec<CardMistake
 }
 
 /// `file.py:function`, or a mapping with more settings.
-fn function_tool(field: CardField) -> Result<FunctionTool, Vec<CardMistake>> {
+fn function_tool(field: CardField) -> Result<CardPythonTool, Vec<CardMistake>> {
     if !matches!(field.content, YamlContent::Mapping(_)) {
-        return Ok(FunctionTool { entrypoint: PythonFunction::read(field)?, code: None, idempotent: false });
+        return Ok(CardPythonTool {
+            entrypoint: PythonFunctionReference::read(field)?,
+            code: None,
+            idempotent: false,
+        });
     }
     let place = field.clone();
     let mut fields =
         CardFields::from_field(field, &["entrypoint", "variant", "code_arg", "language", "idempotent"])?;
-    let entrypoint = fields.read("entrypoint", PythonFunction::read);
+    let entrypoint = fields.read("entrypoint", PythonFunctionReference::read);
     let variant = fields.take("variant");
     let is_code = variant.is_some();
     fields.value_or_note(variant.map(|field| field.choice(&[("code", ())])).transpose());
@@ -121,18 +128,18 @@ fn function_tool(field: CardField) -> Result<FunctionTool, Vec<CardMistake>> {
     fields.finish(())?;
     let entrypoint = entrypoint
         .ok_or_else(|| place.mistake("needs `entrypoint`").hint("write `entrypoint: file.py:function`"))?;
-    Ok(FunctionTool { entrypoint, code, idempotent })
+    Ok(CardPythonTool { entrypoint, code, idempotent })
 }
 
 fn hooks<K: Copy>(
     field: CardField,
     kinds: &[(&str, K)],
-) -> Result<Vec<(K, PythonFunction)>, Vec<CardMistake>> {
+) -> Result<Vec<(K, PythonFunctionReference)>, Vec<CardMistake>> {
     let names: Vec<_> = kinds.iter().map(|(name, _)| *name).collect();
     let mut given = CardFields::from_field(field, &names)?;
     let mut hooks = Vec::new();
     for (name, kind) in kinds {
-        hooks.extend(given.read(name, PythonFunction::read).map(|function| (*kind, function)));
+        hooks.extend(given.read(name, PythonFunctionReference::read).map(|function| (*kind, function)));
     }
     given.finish(hooks)
 }

@@ -9,7 +9,7 @@ use crate::AgentCard;
 impl AgentCard {
     /// Replaces every path of the card by the result of `resolve`, which is called with the name of the
     /// field and the path as written.
-    pub fn resolve_paths(&mut self, resolve: &mut dyn FnMut(&'static str, &Path) -> PathBuf) {
+    pub fn map_paths(&mut self, resolve: &mut dyn FnMut(&'static str, &Path) -> PathBuf) {
         let mut each = |field: &'static str, path: &mut PathBuf| *path = resolve(field, path);
         self.skills.iter_mut().for_each(|path| each("skills", path));
         self.messages.iter_mut().for_each(|path| each("messages", path));

@@ -7,14 +7,14 @@ use crate::mistake::CardMistake;
 
 /// A function in a Python file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PythonFunction {
+pub struct PythonFunctionReference {
     /// The file; relative to the card until the card's paths are resolved.
     pub file: PathBuf,
     /// The name of the function.
     pub function: String,
 }
 
-impl PythonFunction {
+impl PythonFunctionReference {
     /// Parses `file.py:function`.
     pub(crate) fn read(field: CardField) -> Result<Self, CardMistake> {
         let wrong = field.clone();

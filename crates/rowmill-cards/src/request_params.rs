@@ -20,7 +20,7 @@ pub struct RequestParams {
     /// Whether the model may call several tools in one turn.
     pub parallel_tool_calls: Option<bool>,
     /// The maximum time without data in a stream.
-    pub streaming_timeout: Option<StreamTimeout>,
+    pub streaming_timeout: Option<StreamIdleTimeout>,
     /// The sampling temperature.
     pub temperature: Option<f64>,
     /// Nucleus sampling.
@@ -45,7 +45,7 @@ pub struct RequestParams {
 
 /// The maximum time without data in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StreamTimeout {
+pub enum StreamIdleTimeout {
     /// No limit.
     Never,
     /// A time limit.
@@ -216,16 +216,16 @@ fn at_least_zero(field: CardField, most: f64) -> Result<f64, CardMistake> {
 }
 
 /// Here, `null` has a meaning: no limit.
-fn streaming_timeout(fields: &mut CardFields) -> Option<StreamTimeout> {
+fn streaming_timeout(fields: &mut CardFields) -> Option<StreamIdleTimeout> {
     let name = "streaming_timeout";
     let is_null = |fields: &CardFields| {
         let entry = fields.entries().iter().find(|entry| entry.key == name);
         entry.is_some_and(|entry| entry.node.content == YamlContent::Null)
     };
     if is_null(fields) {
-        return Some(StreamTimeout::Never);
+        return Some(StreamIdleTimeout::Never);
     }
-    fields.read(name, CardField::seconds).map(StreamTimeout::After)
+    fields.read(name, CardField::seconds).map(StreamIdleTimeout::After)
 }
 
 fn result_mode(field: CardField) -> Result<ToolResultMode, CardMistake> {

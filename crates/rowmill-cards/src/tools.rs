@@ -3,16 +3,16 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use crate::PythonFunction;
+use crate::PythonFunctionReference;
 
 /// Which items of a server are offered: the server, and the names or patterns of the items.
-pub type ServerFilter = Vec<(String, Vec<String>)>;
+pub type ServerItemFilters = Vec<(String, Vec<String>)>;
 
 /// A Python function that is offered as a tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FunctionTool {
+pub struct CardPythonTool {
     /// The function.
-    pub entrypoint: PythonFunction,
+    pub entrypoint: PythonFunctionReference,
     /// For a tool that takes a program, how it takes it.
     pub code: Option<CodeArgument>,
     /// Whether the function may run twice with the same arguments.
@@ -52,7 +52,7 @@ pub struct HostedTools {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ToolPolicy {
     /// Where a call goes.
-    pub route: ToolRoute,
+    pub route: CardToolCallAction,
     /// Whether the tool may run twice with the same arguments; `None` leaves this to its server or
     /// function.
     pub idempotent: Option<bool>,
@@ -64,7 +64,7 @@ pub struct ToolPolicy {
 
 /// Where a tool call goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ToolRoute {
+pub enum CardToolCallAction {
     /// To the tool, and its output to the model.
     #[default]
     Call,

@@ -116,6 +116,6 @@ pub(crate) struct CompletionsFlags {
 
 /// The whole command, for the reference, the manual page and completions.
 #[must_use]
-pub fn command() -> clap::Command {
+pub fn clap_command() -> clap::Command {
     CommandLine::command()
 }

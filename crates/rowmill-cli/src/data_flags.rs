@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use rowmill::{
-    AttachmentOptions, ColumnType, DocumentIds, FieldDelimiter, InputQuery, Problem, RemovedRows, SqlEngine,
+    AttachmentOptions, ColumnTypeSetting, DocumentIdRule, FieldDelimiter, InputQuery, Problem, RemovedRows,
+    SqlEngine,
 };
 
 use crate::resolve::usage_problem;
@@ -28,7 +29,7 @@ pub(crate) struct SqlFlags {
 
 /// The types that `--types` names.
 #[derive(Debug, Clone)]
-struct ColumnTypes(Vec<ColumnType>);
+struct ColumnTypes(Vec<ColumnTypeSetting>);
 
 /// Reads `a=text,b=decimal(10,2)`: commas in brackets do not divide.
 fn column_types(text: &str) -> Result<ColumnTypes, String> {
@@ -52,7 +53,7 @@ fn column_types(text: &str) -> Result<ColumnTypes, String> {
     let typed = |part: &String| {
         let (column, type_name) =
             part.split_once('=').filter(|(column, kind)| !column.is_empty() && !kind.is_empty())?;
-        Some(ColumnType { column: column.trim().to_owned(), type_name: type_name.trim().to_owned() })
+        Some(ColumnTypeSetting { column: column.trim().to_owned(), type_name: type_name.trim().to_owned() })
     };
     let types = parts.iter().map(|part| typed(part).ok_or_else(|| format!("`{part}` is not `column=type`")));
     types.collect::<Result<_, _>>().map(ColumnTypes)
@@ -72,7 +73,7 @@ impl SqlFlags {
         Ok(())
     }
 
-    pub(crate) fn column_types(&self) -> Vec<ColumnType> {
+    pub(crate) fn column_types(&self) -> Vec<ColumnTypeSetting> {
         self.types.as_ref().map(|ColumnTypes(types)| types.clone()).unwrap_or_default()
     }
 
@@ -157,10 +158,10 @@ impl DataFlags {
         }
     }
 
-    pub(crate) fn document_ids(&self) -> DocumentIds {
+    pub(crate) fn document_ids(&self) -> DocumentIdRule {
         match self.id.as_deref() {
-            Some("content") => DocumentIds::Content,
-            _ => DocumentIds::Path,
+            Some("content") => DocumentIdRule::Content,
+            _ => DocumentIdRule::Path,
         }
     }
 

@@ -35,6 +35,6 @@ mod summary_text;
 mod text_layout;
 mod vocabulary;
 
-pub use args::command;
+pub use args::clap_command;
 pub use commands::main;
 pub use vocabulary::COMMAND_LINE_VOCABULARY;

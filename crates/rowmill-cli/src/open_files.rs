@@ -1,6 +1,6 @@
 //! The limit on open files: raised if the run needs it, otherwise respected.
 
-use rowmill::{Parallelism, Problem, ProblemCode, RunNotice, WorkSpec, group_digits};
+use rowmill::{CallParallelism, Problem, ProblemCode, RunNotice, WorkSpec, group_digits};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// The files that a run needs besides its calls: standard streams, input, outputs, ledger, cache,
@@ -56,16 +56,16 @@ pub(crate) fn fit(work: &mut WorkSpec) -> Option<RunNotice> {
 
 /// The parallelism for this maximum number of calls, and the text for a notice; `None` if nothing
 /// changes.
-fn fitted(parallel: Parallelism, calls: usize) -> Option<(Parallelism, Option<String>)> {
+fn fitted(parallel: CallParallelism, calls: usize) -> Option<(CallParallelism, Option<String>)> {
     if parallel.max_calls() <= calls {
         return None;
     }
     Some(match parallel {
-        Parallelism::AtMost(asked) => {
-            (Parallelism::AtMost(calls), Some(format!(" instead of {}", group_digits(asked as u64))))
+        CallParallelism::AtMost(asked) => {
+            (CallParallelism::AtMost(calls), Some(format!(" instead of {}", group_digits(asked as u64))))
         }
-        Parallelism::Auto | Parallelism::AutoUpTo(_) => {
-            (Parallelism::AutoUpTo(calls), (calls < FEW).then(String::new))
+        CallParallelism::Auto | CallParallelism::AutoUpTo(_) => {
+            (CallParallelism::AutoUpTo(calls), (calls < FEW).then(String::new))
         }
     })
 }
@@ -106,10 +106,13 @@ mod tests {
 
     #[test]
     fn calls_are_fitted_to_what_is_left_and_reported_where_they_were_asked_for() {
-        assert_eq!(fitted(Parallelism::AtMost(20), 30), None);
-        let (parallel, notice) = fitted(Parallelism::AtMost(500), 30).unwrap();
-        assert_eq!((parallel, notice.as_deref()), (Parallelism::AtMost(30), Some(" instead of 500")));
-        assert_eq!(fitted(Parallelism::Auto, 800), Some((Parallelism::AutoUpTo(800), None)));
-        assert_eq!(fitted(Parallelism::Auto, 20), Some((Parallelism::AutoUpTo(20), Some(String::new()))));
+        assert_eq!(fitted(CallParallelism::AtMost(20), 30), None);
+        let (parallel, notice) = fitted(CallParallelism::AtMost(500), 30).unwrap();
+        assert_eq!((parallel, notice.as_deref()), (CallParallelism::AtMost(30), Some(" instead of 500")));
+        assert_eq!(fitted(CallParallelism::Auto, 800), Some((CallParallelism::AutoUpTo(800), None)));
+        assert_eq!(
+            fitted(CallParallelism::Auto, 20),
+            Some((CallParallelism::AutoUpTo(20), Some(String::new())))
+        );
     }
 }

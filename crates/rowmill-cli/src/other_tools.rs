@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn flags_of_other_tools_lead_to_flags_that_there_are_and_are_none_themselves() {
-        let command = crate::command();
+        let command = crate::clap_command();
         let run = command.find_subcommand("run").unwrap();
         let has = |flag: &str| run.get_arguments().any(|known| known.get_long() == flag.strip_prefix("--"));
         for (names, flag) in FLAGS {

@@ -7,7 +7,7 @@ use std::panic::{set_hook, take_hook};
 pub(crate) fn silence_foreign_code() {
     let before = take_hook();
     set_hook(Box::new(move |panic| {
-        if !rowmill::in_foreign_code() {
+        if !rowmill::is_in_foreign_code() {
             before(panic);
         }
     }));

@@ -39,7 +39,7 @@ impl PlannedBudget {
             Self {
                 enough: likely <= limit,
                 // Rows without a call end together with the rows around them.
-                rows: report.rows.saturating_sub(report.reach.rows() - report.reach.rows_after(calls)),
+                rows: report.rows.saturating_sub(report.reach.rows() - report.reach.rows_within_calls(calls)),
                 certain: needed.high <= limit,
             }
         };

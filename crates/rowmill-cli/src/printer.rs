@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 
 use rowmill::wording::settings::{OUTPUT, RESUME, RETRY_UNKNOWN, WORK_DIR};
 use rowmill::{
-    ErrorKind, MessageText, NoticedCorrections, Problem, ProblemCode, RunNotice, RunReport, StandardOutput,
-    StopCause,
+    DiagnosticText, NoticedCorrections, Problem, ProblemCode, RowErrorKind, RunNotice, RunReport,
+    StandardOutput, StopCause,
 };
 
 use crate::batch_text::next_batch_step;
@@ -106,7 +106,7 @@ pub(crate) fn notice_line(notice: &RunNotice) -> String {
 }
 
 /// A warning as a line.
-pub(crate) fn warning_line(text: &MessageText) -> String {
+pub(crate) fn warning_line(text: &DiagnosticText) -> String {
     format!("warning: {}", printable_lines(&worded(text.clone())))
 }
 
@@ -177,7 +177,7 @@ pub(crate) fn next_step_text(report: &RunReport) -> Option<String> {
             Some(correction_text(report, &resume))
         }
         None if report.summary.numbers.failed_rows > 0 => {
-            let is_unknown = |kind: &ErrorKind| *kind == ErrorKind::OutcomeUnknown;
+            let is_unknown = |kind: &RowErrorKind| *kind == RowErrorKind::OutcomeUnknown;
             let unknown = report.summary.numbers.failures.keys().any(is_unknown);
             let more = match unknown {
                 true => worded(format!("; add {RETRY_UNKNOWN} to include rows whose tools may have run")),
@@ -192,7 +192,7 @@ pub(crate) fn next_step_text(report: &RunReport) -> Option<String> {
 /// What to correct before a resume, with `--accept-changes` only for what a resume takes for a change.
 fn correction_text(report: &RunReport, resume: &str) -> String {
     let failures = &report.summary.numbers.failures;
-    let by_template = failures.contains_key(&ErrorKind::MissingTemplateField);
+    let by_template = failures.contains_key(&RowErrorKind::MissingTemplateField);
     let NoticedCorrections { input, template } = report.noticed;
     let accepting = resume.replace("--resume", "--resume --accept-changes");
     let (what, resume, unless) = match (by_template, input, template) {

@@ -119,7 +119,7 @@ impl ProgressDisplay {
     /// Tells what to say to a user who stops waiting, if nothing but batch jobs is waited for.
     pub(crate) fn job_watcher(&self) -> impl Fn() -> Option<String> + 'static {
         let counts = self.counts.clone();
-        move || counts.jobs.farewell()
+        move || counts.jobs.stop_waiting_message()
     }
 
     /// Prints a line above the live one.

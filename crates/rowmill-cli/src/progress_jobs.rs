@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rowmill::{BatchJobCounts, Money};
+use rowmill::{Money, RunJobCounts};
 
 use crate::batch_text::{age_text, window_text};
 use crate::number_text::{count_phrase, group_digits};
@@ -17,14 +17,14 @@ pub(crate) struct JobProgress {
 #[derive(Debug, Clone, Copy, Default)]
 struct JobState {
     /// The latest numbers; `None` if the run has no jobs.
-    counts: Option<BatchJobCounts>,
+    counts: Option<RunJobCounts>,
     /// Whether nothing but jobs is waited for.
     waits: bool,
 }
 
 impl JobProgress {
     /// Takes over what is reported of the jobs.
-    pub(crate) fn saw(&self, counts: &BatchJobCounts) {
+    pub(crate) fn saw(&self, counts: &RunJobCounts) {
         *self.lock() = JobState { counts: Some(*counts), waits: counts.submitted + counts.waiting > 0 };
     }
 
@@ -45,7 +45,7 @@ impl JobProgress {
     }
 
     /// What a user is told who stops waiting for jobs; `None` if rows are worked on.
-    pub(crate) fn farewell(&self) -> Option<String> {
+    pub(crate) fn stop_waiting_message(&self) -> Option<String> {
         let JobState { counts: Some(counts), waits: true } = *self.lock() else { return None };
         let later = "`rowmill batch retrieve` collects their results";
         Some(match (counts.submitted, counts.waiting) {
@@ -108,7 +108,7 @@ mod tests {
     fn jobs_are_shown_while_nothing_else_is_waited_for() {
         let jobs = JobProgress::default();
         assert!(jobs.parts().is_empty() && !jobs.waits() && !jobs.is_later_pass());
-        let counts = BatchJobCounts {
+        let counts = RunJobCounts {
             jobs: 3,
             waiting: 1,
             submitted: 1,
@@ -117,7 +117,7 @@ mod tests {
             requests_finished: 1_500,
             reserved: Money::from_dollars(1.5).unwrap(),
             first_expiry: Some(0),
-            ..BatchJobCounts::default()
+            ..RunJobCounts::default()
         };
         jobs.saw(&counts);
         let expected = "1 of 3 jobs done, 1 not submitted, 1,500 of 2,000 requests finished, at most $1.50 more, \
@@ -125,16 +125,16 @@ mod tests {
         assert_eq!(join_parts(&jobs.parts()), expected);
         jobs.rows_go_on();
         assert!(jobs.parts().is_empty() && jobs.is_later_pass());
-        jobs.saw(&BatchJobCounts { jobs: 3, ended: 3, ..counts });
+        jobs.saw(&RunJobCounts { jobs: 3, ended: 3, ..counts });
         assert!(jobs.waits(), "one waits to be submitted");
-        jobs.saw(&BatchJobCounts { jobs: 3, ended: 3, submitted: 0, waiting: 0, ..counts });
+        jobs.saw(&RunJobCounts { jobs: 3, ended: 3, submitted: 0, waiting: 0, ..counts });
         assert!(!jobs.waits());
     }
 
     #[test]
-    fn who_stops_waiting_is_told_which_jobs_are_at_the_provider() {
+    fn who_stops_waiting_learns_which_jobs_are_at_the_provider() {
         let jobs = JobProgress::default();
-        assert_eq!(jobs.farewell(), None);
+        assert_eq!(jobs.stop_waiting_message(), None);
         for (submitted, waiting, expected) in [
             (0, 2, "no batch job is at the provider; `rowmill batch retrieve` submits those that wait"),
             (2, 0, "the batch jobs go on at the provider; `rowmill batch retrieve` collects their results"),
@@ -145,8 +145,8 @@ mod tests {
                  and submits the others",
             ),
         ] {
-            jobs.saw(&BatchJobCounts { submitted, waiting, ..BatchJobCounts::default() });
-            assert_eq!(jobs.farewell(), Some(format!("no longer waiting: {expected}")));
+            jobs.saw(&RunJobCounts { submitted, waiting, ..RunJobCounts::default() });
+            assert_eq!(jobs.stop_waiting_message(), Some(format!("no longer waiting: {expected}")));
         }
     }
 }

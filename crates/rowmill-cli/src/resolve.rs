@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use rowmill::wording::settings::{OUTPUT, SUMMARY_OUTPUT};
 use rowmill::{
-    BudgetLimits, ConfigFile, Durability, ErrorRateLimit, ExistingOutput, HttpTimeouts, InputLocation,
-    InputSpec, KeptFiles, Lane, LaneOptions, MessageText, MinuteLimits, OnQuota, OutputTarget, PaceMode,
-    ParallelSetting, Parallelism, Problem, ProblemCode, PromptSource, ResultSchemaSource, RowSample,
-    RowSelection, RunDefaults, RunSpec, SpecVersion, StopRules, TimeSetting, VariableOptions, WorkSpec,
+    BudgetLimits, CallParallelism, ConfigDuration, ConfigFile, DiagnosticText, Durability, ErrorRateLimit,
+    ExistingOutput, HttpTimeouts, InputLocation, InputSpec, InstructionVariableOptions, KeptFiles, Lane,
+    LaneOptions, MinuteLimits, OnQuota, OutputTarget, PaceMode, ParallelSetting, Problem, ProblemCode,
+    PromptSource, ResultSchemaSource, RowSampleSettings, RowSelection, RunDefaults, RunSpec, SpecVersion,
+    StopRules, WorkSpec,
 };
 
 use crate::flag_values::{
@@ -96,7 +97,7 @@ fn resolve(flags: CommonFlags, output: OutputTarget, file: &ConfigFile) -> Resul
         id_field: flags.id_field,
         prompt: prompt(flags.prompt, flags.template),
         instruction: flags.instruction,
-        variables: VariableOptions { pairs: flags.var, files: flags.var_file, json: flags.vars_json },
+        variables: instruction_variables(flags.var, flags.var_file, flags.vars_json),
         work,
         schema: schema(flags.json_schema, flags.schema_model),
         output,
@@ -119,6 +120,14 @@ fn check_flags(flags: &CommonFlags, output: &OutputTarget) -> Result<(), Problem
     flags.data.check()?;
     flags.agents.check(flags.instruction.as_deref(), flags.resume)?;
     check_summary(flags, output)
+}
+
+fn instruction_variables(
+    pairs: Vec<String>,
+    files: Vec<String>,
+    json: Option<PathBuf>,
+) -> InstructionVariableOptions {
+    InstructionVariableOptions { pairs, files, json }
 }
 
 /// The settings that only the configuration file has.
@@ -243,7 +252,7 @@ fn schema(source: Option<String>, python_model: Option<String>) -> ResultSchemaS
 fn selection(flags: &CommonFlags) -> RowSelection {
     RowSelection {
         offset: flags.offset.unwrap_or(0),
-        sample: flags.sample.map(|count| RowSample { count, seed: flags.seed.unwrap_or(0) }),
+        sample: flags.sample.map(|count| RowSampleSettings { count, seed: flags.seed.unwrap_or(0) }),
         limit: flags.limit,
     }
 }
@@ -282,7 +291,7 @@ fn check_conflicts(flags: &CommonFlags) -> Result<(), Problem> {
 }
 
 /// How many rows are worked on at once; a value of the file is checked like that of the flag.
-fn parallel(flag: Option<ParallelRows>, file: &ConfigFile) -> Result<Parallelism, Problem> {
+fn parallel(flag: Option<ParallelRows>, file: &ConfigFile) -> Result<CallParallelism, Problem> {
     let configured = match &file.config.run.parallel {
         None => Ok(ParallelRows::Auto),
         Some(ParallelSetting::Rows(count)) => parse_parallel_rows(&count.to_string()),
@@ -296,8 +305,8 @@ fn parallel(flag: Option<ParallelRows>, file: &ConfigFile) -> Result<Parallelism
         })?,
     };
     Ok(match chosen {
-        ParallelRows::Auto => Parallelism::Auto,
-        ParallelRows::AtMost(rows) => Parallelism::AtMost(rows),
+        ParallelRows::Auto => CallParallelism::Auto,
+        ParallelRows::AtMost(rows) => CallParallelism::AtMost(rows),
     })
 }
 
@@ -334,7 +343,7 @@ fn timeouts(flags: &CommonFlags) -> HttpTimeouts {
 
 fn stop_rules(flags: &CommonFlags) -> StopRules {
     let on_error = (flags.on_error.as_deref() == Some("stop")).then_some(1);
-    let after = flags.after.unwrap_or_else(ErrorRateLimit::default_after);
+    let after = flags.after.unwrap_or_else(ErrorRateLimit::default_minimum_rows);
     let usual = StopRules::standard();
     StopRules {
         max_errors: [flags.max_errors, on_error].into_iter().flatten().min(),
@@ -355,7 +364,7 @@ fn stop_rules(flags: &CommonFlags) -> StopRules {
 /// A time from the flag, or from the file, whose mistakes are reported as the file's.
 fn time(
     flag: Option<Duration>,
-    configured: &Option<TimeSetting>,
+    configured: &Option<ConfigDuration>,
     name: &str,
     file: &ConfigFile,
 ) -> Result<Option<Duration>, Problem> {
@@ -367,7 +376,7 @@ fn time(
     })
 }
 
-pub(crate) fn usage_problem(message: impl Into<MessageText>) -> Problem {
+pub(crate) fn usage_problem(message: impl Into<DiagnosticText>) -> Problem {
     Problem::new(ProblemCode::Usage, message)
 }
 

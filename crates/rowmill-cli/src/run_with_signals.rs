@@ -35,7 +35,7 @@ pub(crate) fn run_with_signals<T>(
             lane: BatchLaneHandle::default(),
         };
         let outcome = {
-            let (talk, farewell) = (progress.line_printer(), progress.job_watcher());
+            let (talk, stop_waiting_message) = (progress.line_printer(), progress.job_watcher());
             let mut work = pin!(work(&control));
             let mut asked = 0;
             loop {
@@ -43,7 +43,7 @@ pub(crate) fn run_with_signals<T>(
                     outcome = &mut work => break Some(outcome),
                     signal = signals.next() => {
                         asked += 1;
-                        if let Some(text) = farewell().filter(|_| asked == 1) {
+                        if let Some(text) = stop_waiting_message().filter(|_| asked == 1) {
                             talk(&text);
                             control.stop.drain();
                         } else if stop(&control.stop, signal, asked, &talk) == WaitForEnd::Over {

@@ -12,7 +12,7 @@ pub(crate) struct SimulateBatchFlags {
     ///
     /// Also `lognormal:1h,0.6` (median, sigma) or `exponential:1h` (mean). Over this time, a job is
     /// validated, in progress, finalized and completed.
-    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_flags::parse_job_durations, help_heading = "Batches")]
+    #[arg(long, value_name = "TIME", default_value = "0", value_parser = parse_flags::parse_job_duration_distribution, help_heading = "Batches")]
     batch_duration: RandomDistribution,
 
     /// Let the time of batch jobs pass this many times as fast, such as `3600` for an hour a second.
@@ -39,7 +39,7 @@ pub(crate) struct SimulateBatchFlags {
     batch_max_bytes: Option<u64>,
 
     /// Let every batch job with an input file fail, such as `duplicate_custom_id:3` for line 3.
-    #[arg(long, value_name = "CODE:LINE", value_parser = parse_flags::parse_line_error, help_heading = "Batches")]
+    #[arg(long, value_name = "CODE:LINE", value_parser = parse_flags::parse_validation_error, help_heading = "Batches")]
     batch_invalid: Option<(String, u64)>,
 
     /// Share of the rows that are missing from all results of a batch job, such as `1%`.
@@ -80,11 +80,11 @@ impl SimulateBatchFlags {
             .time_scale(self.time_scale)
             .folder(std::env::temp_dir())
             .missing_rows(self.batch_missing)
-            .lose_creates(self.batch_lose_creates)
-            .fail_creates(failed, status)
-            .cut_uploads(self.batch_cut_uploads)
-            .cut_downloads(self.batch_cut_downloads)
-            .slow_downloads(self.batch_slow_downloads);
+            .lose_first_create_responses(self.batch_lose_creates)
+            .fail_first_create_responses(failed, status)
+            .cut_first_uploads(self.batch_cut_uploads)
+            .cut_first_downloads(self.batch_cut_downloads)
+            .slow_first_downloads(self.batch_slow_downloads);
         if self.batch_empty_error_files {
             settings = settings.empty_error_files();
         }

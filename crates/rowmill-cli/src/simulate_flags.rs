@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
 use rowmill_simulator::{
-    FaultTrigger, OutageKind, Price, RandomDistribution, ScriptChange, SimulatedFault, SimulatedLimits,
-    SimulatorScript, Tokenizer, parse_flags,
+    FaultTrigger, OutageKind, Price, RandomDistribution, SimulatedFault, SimulatedLimits,
+    SimulatorConditionChange, SimulatorScript, Tokenizer, parse_flags,
 };
 use serde_json::Value;
 
@@ -126,8 +126,8 @@ pub(crate) struct SimulateFlags {
     ///
     /// Keys: `rpm`, `tpm`, `itpm`, `otpm` (a number, or `none`), `outage` (its length),
     /// `outage-status` (as `--outage-kind`), `quota` (`exhausted` or `ok`) and `latency`.
-    #[arg(long, value_name = "TIME:CHANGES", value_parser = parse_flags::parse_changes, help_heading = "Limits")]
-    at: Vec<(Duration, Vec<ScriptChange>)>,
+    #[arg(long, value_name = "TIME:CHANGES", value_parser = parse_flags::parse_timed_condition_changes, help_heading = "Limits")]
+    at: Vec<(Duration, Vec<SimulatorConditionChange>)>,
 
     /// Inject a fault into a share of calls, such as `503=0.02`; repeatable.
     ///
@@ -152,7 +152,7 @@ pub(crate) struct SimulateFlags {
     ///
     /// `/stats` then includes `cost_usd`: the cost of all answers that were generated, whether they
     /// arrived or not.
-    #[arg(long, value_name = "PRICES", value_parser = parse_flags::price, help_heading = "Statistics")]
+    #[arg(long, value_name = "PRICES", value_parser = parse_flags::parse_price, help_heading = "Statistics")]
     price: Option<Price>,
 
     /// Log every call to this file as JSON Lines.
@@ -253,9 +253,9 @@ impl SimulateFlags {
         script = given(script, self.quota_renews, SimulatorScript::quota_renews);
         script = given(script, self.price, SimulatorScript::price);
         let is_instant = self.instant || self.instant_turns.is_some();
-        script = given(script, is_instant.then_some(self.instant_text), SimulatorScript::instant);
+        script = given(script, is_instant.then_some(self.instant_text), SimulatorScript::instant_answer);
         given(script, self.instant_turns.zip(self.tool), |script, (turns, (tool, arguments))| {
-            script.instant_turns(turns, tool, arguments)
+            script.instant_tool_turns(turns, tool, arguments)
         })
     }
 }

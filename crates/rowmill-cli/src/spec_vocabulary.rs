@@ -1,6 +1,6 @@
 //! How messages about a spec name settings: by its fields, and by the flags that may be used beside it.
 
-use rowmill::wording::{ActionMention, Setting, SettingMention, SettingVocabulary, SuggestedAction};
+use rowmill::wording::{Setting, SettingMention, SettingVocabulary, SuggestedAction, SuggestedActionMention};
 
 use crate::vocabulary::COMMAND_LINE_VOCABULARY;
 
@@ -18,7 +18,7 @@ fn name_settings(mention: &SettingMention) -> String {
         }));
     }
     let has_fields = !fields.is_empty();
-    names.extend(fields.into_iter().map(|(setting, value)| mention.quote(&named_field(setting, value))));
+    names.extend(fields.into_iter().map(|(setting, value)| mention.quote_name(&named_field(setting, value))));
     let names = names.join(" and ");
     // A name without backticks is part of a longer name.
     if has_fields && !mention.is_bare { format!("{names} in the spec") } else { names }
@@ -132,7 +132,7 @@ fn field(setting: Setting) -> Option<&'static str> {
     })
 }
 
-fn describe_action(mention: &ActionMention) -> String {
+fn describe_action(mention: &SuggestedActionMention) -> String {
     match mention.action {
         SuggestedAction::SendRegardless => {
             "`work.stop_rules.same_failure: null` in the spec sends all rows regardless".to_owned()
@@ -148,7 +148,7 @@ fn describe_action(mention: &ActionMention) -> String {
 #[cfg(test)]
 mod tests {
     use rowmill::run_spec_schema;
-    use rowmill::wording::MessageText;
+    use rowmill::wording::DiagnosticText;
     use rowmill::wording::actions::{RUN_AGAIN, SEND_REGARDLESS};
     use rowmill::wording::settings::*;
     use serde_json::Value;
@@ -182,7 +182,7 @@ mod tests {
     #[test]
     fn flags_that_are_named_may_stand_beside_a_spec() {
         for setting in Setting::ALL {
-            let named = MessageText::from(setting.to_string()).render(SPEC_FIELDS);
+            let named = DiagnosticText::from(setting.to_string()).render(SPEC_FIELDS);
             let flag = named.trim_matches('`').strip_prefix("--").map(|flag| flag.replace('-', "_"));
             let is_beside = |flag: &String| crate::spec_file::BESIDE.contains(&flag.as_str());
             assert!(flag.as_ref().is_none_or(is_beside), "{named}");
@@ -219,7 +219,7 @@ mod tests {
                 "`work.stop_rules.same_failure: null` in the spec sends all rows regardless",
             ),
         ] {
-            assert_eq!(MessageText::from(marked).render(SPEC_FIELDS), expected);
+            assert_eq!(DiagnosticText::from(marked).render(SPEC_FIELDS), expected);
         }
     }
 }

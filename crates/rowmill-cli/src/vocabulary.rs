@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rowmill::wording::{ActionMention, MessageText, SettingMention, SettingVocabulary, SuggestedAction};
+use rowmill::wording::{
+    DiagnosticText, SettingMention, SettingVocabulary, SuggestedAction, SuggestedActionMention,
+};
 
 use crate::spec_vocabulary::SPEC_FIELDS;
 
@@ -20,7 +22,7 @@ pub(crate) fn vocabulary() -> SettingVocabulary {
 }
 
 /// Renders a text in the vocabulary of the command of this process.
-pub(crate) fn worded(text: impl Into<MessageText>) -> String {
+pub(crate) fn worded(text: impl Into<DiagnosticText>) -> String {
     text.into().render(vocabulary())
 }
 
@@ -34,10 +36,10 @@ fn name_settings(mention: &SettingMention) -> String {
         flags.push(format!("--{}", setting.name().replace('_', "-")));
         flags.extend(value.clone());
     }
-    mention.quote(&flags.join(" "))
+    mention.quote_name(&flags.join(" "))
 }
 
-fn describe_action(mention: &ActionMention) -> String {
+fn describe_action(mention: &SuggestedActionMention) -> String {
     match mention.action {
         SuggestedAction::RunAgain => "run again with `--resume`".to_owned(),
         SuggestedAction::RunAgainChanged => "run again with `--resume --accept-changes`".to_owned(),
@@ -57,8 +59,8 @@ mod tests {
 
     use rowmill::wording::actions::EXPORT_RESULTS;
     use rowmill::wording::settings::{ACCEPT_CHANGES, INPUT, INPUT_FORMAT, RESUME, VAR};
-    use rowmill::wording::{MessageText, Setting};
-    use rowmill::{ErrorKind, ProblemCode};
+    use rowmill::wording::{DiagnosticText, Setting};
+    use rowmill::{ProblemCode, RowErrorKind};
 
     use super::*;
 
@@ -70,9 +72,9 @@ mod tests {
     #[test]
     fn every_setting_that_messages_name_is_a_flag() {
         let mut flags = BTreeSet::new();
-        flags_of(&crate::command(), &mut flags);
+        flags_of(&crate::clap_command(), &mut flags);
         for setting in Setting::ALL {
-            let reported = MessageText::from(setting.to_string()).render(COMMAND_LINE_VOCABULARY);
+            let reported = DiagnosticText::from(setting.to_string()).render(COMMAND_LINE_VOCABULARY);
             let flag = reported.trim_matches('`').trim_start_matches("--");
             assert!(flags.contains(flag), "there is no {reported}");
         }
@@ -81,13 +83,13 @@ mod tests {
     #[test]
     fn every_setting_that_explains_a_problem_or_an_error_is_reported_as_its_flag() {
         let problems = ProblemCode::ALL.iter().flat_map(|code| [code.description(), code.advice()]);
-        let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.description(), kind.advice()]);
+        let kinds = RowErrorKind::ALL.iter().flat_map(|kind| [kind.description(), kind.advice()]);
         for text in problems.chain(kinds) {
             // A setting has a different name here than in the neutral form.
             let (reported, neutral) = (text.render(COMMAND_LINE_VOCABULARY), text.to_string());
             assert_eq!(reported.contains("--"), reported != neutral, "{reported}");
         }
-        let reported = ErrorKind::TurnLimit.advice().render(COMMAND_LINE_VOCABULARY);
+        let reported = RowErrorKind::TurnLimit.advice().render(COMMAND_LINE_VOCABULARY);
         assert!(reported.starts_with("Raise `--turns` or"), "{reported}");
     }
 
@@ -106,7 +108,7 @@ mod tests {
                 "`rowmill export 'a b' --output results.jsonl` writes",
             ),
         ] {
-            assert_eq!(MessageText::from(marked).render(COMMAND_LINE_VOCABULARY), expected);
+            assert_eq!(DiagnosticText::from(marked).render(COMMAND_LINE_VOCABULARY), expected);
         }
     }
 }

@@ -54,7 +54,7 @@ impl RunFingerprint {
 
     /// Whether both read the same rows from the same input.
     #[must_use]
-    pub fn reads_the_same_as(&self, other: &Self) -> bool {
+    pub fn reads_same_rows_as(&self, other: &Self) -> bool {
         (&self.input, &self.id_field, &self.query) == (&other.input, &other.id_field, &other.query)
             && self.delimiter == other.delimiter
     }

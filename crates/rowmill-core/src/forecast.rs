@@ -31,7 +31,7 @@ impl ForecastInterval {
 
     /// A number that is known to within some percent.
     #[must_use]
-    pub fn with_tolerance(value: f64, percent: u32) -> Self {
+    pub fn from_value_and_tolerance(value: f64, percent: u32) -> Self {
         let share = f64::from(percent) / 100.0;
         Self { low: value * (1.0 - share), expected: Some(value), high: value * (1.0 + share) }
     }
@@ -47,12 +47,12 @@ impl ForecastInterval {
     ///
     /// ```
     /// # use rowmill_core::forecast::ForecastInterval;
-    /// let total = ForecastInterval::estimate_total(&[10, 20, 30, 40], 1_000).unwrap();
+    /// let total = ForecastInterval::total_from_sample(&[10, 20, 30, 40], 1_000).unwrap();
     /// assert_eq!(total.expected, Some(25_000.0));
     /// assert!(total.low < 20_000.0 && total.high > 30_000.0);
     /// ```
     #[must_use]
-    pub fn estimate_total(sample: &[u64], rows: u64) -> Option<Self> {
+    pub fn total_from_sample(sample: &[u64], rows: u64) -> Option<Self> {
         let count = sample.len() as u64;
         if count == 0 {
             return None;
@@ -95,7 +95,7 @@ fn next(seed: &mut u64) -> u64 {
 /// counts generated tokens and their number is unknown. The initial burst that a provider allows is not taken into
 /// account.
 #[must_use]
-pub fn time_at_limits(
+pub fn estimate_duration_at_limits(
     limits: MinuteLimits,
     requests: u64,
     input: f64,
@@ -136,7 +136,7 @@ mod tests {
             let population: Vec<u64> = (0..2_000).map(|_| length(&mut seed)).collect();
             let truth = population.iter().sum::<u64>() as f64;
             let sample: Vec<u64> = population.iter().copied().step_by(20).collect();
-            let interval = ForecastInterval::estimate_total(&sample, 2_000).unwrap();
+            let interval = ForecastInterval::total_from_sample(&sample, 2_000).unwrap();
             held += u32::from((interval.low..=interval.high).contains(&truth));
         }
         assert!(held >= 180, "{held} of 200");
@@ -144,18 +144,28 @@ mod tests {
 
     #[test]
     fn a_constant_is_known_exactly_and_nothing_from_nothing() {
-        assert_eq!(ForecastInterval::estimate_total(&[7; 30], 100), Some(ForecastInterval::exact(700.0)));
-        assert_eq!(ForecastInterval::estimate_total(&[], 100), None);
+        assert_eq!(ForecastInterval::total_from_sample(&[7; 30], 100), Some(ForecastInterval::exact(700.0)));
+        assert_eq!(ForecastInterval::total_from_sample(&[], 100), None);
     }
 
     #[test]
     fn the_slowest_limit_decides_how_long_it_takes() {
         let limits = MinuteLimits { requests: Some(600), tokens: Some(60_000), ..MinuteLimits::default() };
-        assert_eq!(time_at_limits(limits, 6_000, 500_000.0, Some(100_000.0)), Some(Duration::from_secs(600)));
-        assert_eq!(time_at_limits(limits, 60, 500_000.0, Some(100_000.0)), Some(Duration::from_secs(600)));
-        assert_eq!(time_at_limits(MinuteLimits::default(), 60, 1.0, Some(1.0)), None);
-        assert_eq!(time_at_limits(limits, 60, 1.0, None), None, "one limit counts what nobody knows");
+        assert_eq!(
+            estimate_duration_at_limits(limits, 6_000, 500_000.0, Some(100_000.0)),
+            Some(Duration::from_secs(600))
+        );
+        assert_eq!(
+            estimate_duration_at_limits(limits, 60, 500_000.0, Some(100_000.0)),
+            Some(Duration::from_secs(600))
+        );
+        assert_eq!(estimate_duration_at_limits(MinuteLimits::default(), 60, 1.0, Some(1.0)), None);
+        assert_eq!(
+            estimate_duration_at_limits(limits, 60, 1.0, None),
+            None,
+            "one limit counts what nobody knows"
+        );
         let requests_only = MinuteLimits { tokens: None, ..limits };
-        assert_eq!(time_at_limits(requests_only, 600, 1.0, None), Some(Duration::from_secs(60)));
+        assert_eq!(estimate_duration_at_limits(requests_only, 600, 1.0, None), Some(Duration::from_secs(60)));
     }
 }

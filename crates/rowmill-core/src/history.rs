@@ -7,7 +7,7 @@ const KEPT: usize = 512;
 
 /// Tokens of answered rows: their totals, and an evenly spaced sample.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UsageHistory {
+pub struct AnsweredRowUsage {
     /// The number of answered rows.
     pub rows: u64,
     /// The total of their prompt tokens.
@@ -20,7 +20,7 @@ pub struct UsageHistory {
     pub output_tokens: Vec<u64>,
 }
 
-impl UsageHistory {
+impl AnsweredRowUsage {
     /// The share of prompt tokens that came from the provider's cache.
     #[must_use]
     pub fn cached_share(&self) -> f64 {
@@ -42,7 +42,7 @@ impl UsageHistory {
     }
 
     /// Adds a row. Which rows are kept depends on their count alone, so the same run leaves the same history.
-    pub fn add(&mut self, usage: &rowmill_types::TokenUsage, took: std::time::Duration) {
+    pub fn add_row(&mut self, usage: &rowmill_types::TokenUsage, took: std::time::Duration) {
         self.rows += 1;
         // The numbers that a provider reports need not make sense.
         self.input_tokens = self.input_tokens.saturating_add(usage.input);
@@ -68,11 +68,11 @@ mod tests {
 
     #[test]
     fn usage_beyond_all_reason_is_taken_in() {
-        let mut history = UsageHistory::default();
+        let mut history = AnsweredRowUsage::default();
         for _ in 0..3 {
             let absurd =
                 TokenUsage { input: u64::MAX, cached: u64::MAX, output: u64::MAX, ..TokenUsage::default() };
-            history.add(&absurd, std::time::Duration::MAX);
+            history.add_row(&absurd, std::time::Duration::MAX);
         }
         assert_eq!((history.rows, history.input_tokens, history.milliseconds), (3, u64::MAX, u64::MAX));
     }
@@ -80,9 +80,9 @@ mod tests {
     #[test]
     fn the_rows_of_two_parts_of_a_run_are_both_kept() {
         let part = |outputs: std::ops::Range<u64>| {
-            let mut history = UsageHistory::default();
+            let mut history = AnsweredRowUsage::default();
             for output in outputs {
-                history.add(
+                history.add_row(
                     &TokenUsage { output, input: 1, ..TokenUsage::default() },
                     std::time::Duration::ZERO,
                 );
@@ -98,9 +98,9 @@ mod tests {
 
     #[test]
     fn a_long_run_keeps_an_even_choice_of_its_rows() {
-        let mut history = UsageHistory::default();
+        let mut history = AnsweredRowUsage::default();
         for output in 0..100_000 {
-            history.add(
+            history.add_row(
                 &TokenUsage { input: 2, output, ..TokenUsage::default() },
                 std::time::Duration::from_millis(3),
             );

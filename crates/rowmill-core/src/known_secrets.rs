@@ -143,12 +143,12 @@ pub fn strip_address_secrets(text: &str) -> String {
 /// A parser's message about a value of the wrong type, without the value: users put keys into the wrong field.
 ///
 /// ```
-/// # use rowmill_core::known_secrets::strip_quoted_value;
-/// assert_eq!(strip_quoted_value("invalid type: string \"sk-1\", expected a map"), "invalid type: string, expected a map");
-/// assert_eq!(strip_quoted_value("unknown field `comand`, expected `url`"), "unknown field `comand`, expected `url`");
+/// # use rowmill_core::known_secrets::strip_value_from_type_error;
+/// assert_eq!(strip_value_from_type_error("invalid type: string \"sk-1\", expected a map"), "invalid type: string, expected a map");
+/// assert_eq!(strip_value_from_type_error("unknown field `comand`, expected `url`"), "unknown field `comand`, expected `url`");
 /// ```
 #[must_use]
-pub fn strip_quoted_value(message: &str) -> String {
+pub fn strip_value_from_type_error(message: &str) -> String {
     let about_value = ["invalid type: ", "invalid value: "].iter().any(|start| message.starts_with(start));
     let begin = message.find(['"', '`']);
     match (about_value, begin, message.rfind(", expected ")) {

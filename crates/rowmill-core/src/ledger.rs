@@ -10,7 +10,9 @@ use serde_json::value::RawValue;
 
 use crate::agent::StepEvent;
 use crate::limits::Spend;
-use crate::ports::{AnswerKey, CustomEvent, EventGroup, NamedRow, ParkedRow, RunEpoch, TurnEvent};
+use crate::ports::{
+    AnswerKey, EventGroup, LedgerExtensionEvent, NamedRow, ParkedRow, RowStepEvent, RunEpoch,
+};
 use crate::record::{EnvelopeHead, IdField};
 
 /// A parsed event of a ledger.
@@ -22,7 +24,7 @@ pub enum LedgerEvent {
     Released(Vec<NamedRow>),
     /// An upper bound of the run's spending, from when the event was appended until the next such event.
     SpentAtMost(Spend),
-    /// A step event of a row that is still being worked on: its number and its id. [`TurnEvent::parse`] reads the
+    /// A step event of a row that is still being worked on: its number and its id. [`RowStepEvent::parse`] reads the
     /// details.
     Turn(u64, RowId),
     /// A row waits for something outside of the process.
@@ -30,11 +32,11 @@ pub enum LedgerEvent {
     /// A row ended.
     Ended(EnvelopeHead),
     /// Any other event, for readers that know its kind.
-    Note(CustomEvent),
+    Note(LedgerExtensionEvent),
 }
 
 /// Writes all events of a group, one per line; returns the ranges of the records in `out`.
-pub fn write_group(group: &EventGroup<'_>, out: &mut Vec<u8>) -> Vec<Range<usize>> {
+pub fn write_event_group(group: &EventGroup<'_>, out: &mut Vec<u8>) -> Vec<Range<usize>> {
     let mut records = Vec::with_capacity(group.records.len());
     for record in group.records {
         let start = out.len();
@@ -101,7 +103,7 @@ fn write_parked(parked: &ParkedRow, out: &mut Vec<u8>) {
     out.extend_from_slice(b"}\n");
 }
 
-fn write_note(note: &CustomEvent, out: &mut Vec<u8>) {
+fn write_note(note: &LedgerExtensionEvent, out: &mut Vec<u8>) {
     out.extend_from_slice(b"{\"event\":");
     write_text(&note.kind, out);
     if note.required {
@@ -117,7 +119,7 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
     debug_assert!(written.is_ok(), "a text is always JSON");
 }
 
-impl TurnEvent {
+impl RowStepEvent {
     /// Writes the event, including a newline.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"{\"event\":\"turn\",\"row\":");
@@ -194,7 +196,7 @@ impl LedgerEvent {
                 let failed_before = fields.failed_before;
                 Ok(Self::Parked(ParkedRow { row, id, waits_for, failed_before }))
             }
-            kind => Ok(Self::Note(CustomEvent {
+            kind => Ok(Self::Note(LedgerExtensionEvent {
                 kind: kind.to_owned(),
                 required: fields.required,
                 data: fields.data.map_or("null", RawValue::get).to_owned(),
@@ -241,15 +243,18 @@ mod tests {
     fn a_group_is_read_back_as_it_was_written_and_records_stand_where_it_says() {
         let id = RowId::Text("fü\"nf".into());
         let turns =
-            [TurnEvent { row: 5, id: id.clone(), answer_key: AnswerKey(7), step_event: b"{}".to_vec() }];
+            [RowStepEvent { row: 5, id: id.clone(), answer_key: AnswerKey(7), step_event: b"{}".to_vec() }];
         let parked = [None, Some(RunEpoch(3))].map(|failed_before| ParkedRow {
             row: 6,
             id: RowId::Number(6),
             waits_for: vec!["job \"1\"".into()],
             failed_before,
         });
-        let note =
-            CustomEvent { kind: "job_submitted".into(), required: true, data: r#"{"job":"b"}"#.into() };
+        let note = LedgerExtensionEvent {
+            kind: "job_submitted".into(),
+            required: true,
+            data: r#"{"job":"b"}"#.into(),
+        };
         let spent = Spend { cost: Money::from_dollars(0.25).unwrap(), tokens: 7 };
         let named = |number, id: &str| NamedRow { number, id: RowId::Text(id.into()) };
         let taken = [named(4, "4"), named(5, "fü\"nf"), NamedRow { number: 6, id: RowId::Number(6) }];
@@ -264,7 +269,7 @@ mod tests {
             notes: std::slice::from_ref(&note),
         };
         let mut out = b"before\n".to_vec();
-        let records = write_group(&group, &mut out);
+        let records = write_event_group(&group, &mut out);
         assert!(records.iter().all(|range| out[range.clone()] == ended().line));
         let lines = out.split_inclusive(|byte| *byte == b'\n').skip(1);
         let events: Vec<_> = lines.map(|line| LedgerEvent::parse(line).unwrap()).collect();
@@ -289,7 +294,8 @@ mod tests {
     #[test]
     fn an_event_of_a_later_version_is_a_note_with_or_without_data() {
         let parse = |line: &str| LedgerEvent::parse(line.as_bytes());
-        let note = |required, data: &str| CustomEvent { kind: "new".into(), required, data: data.into() };
+        let note =
+            |required, data: &str| LedgerExtensionEvent { kind: "new".into(), required, data: data.into() };
         assert_eq!(parse(r#"{"event":"new","more":[1]}"#), Ok(LedgerEvent::Note(note(false, "null"))));
         assert_eq!(
             parse(r#"{"event":"new","required":true,"data":[1]}"#),
@@ -301,7 +307,7 @@ mod tests {
     fn rows_are_named_by_their_numbers_where_they_have_no_other_ids() {
         let rows = [4, 5].map(|number| NamedRow { number, id: RowId::Number(number) });
         let mut out = Vec::new();
-        write_group(&EventGroup { taken: &rows, ..EventGroup::default() }, &mut out);
+        write_event_group(&EventGroup { taken: &rows, ..EventGroup::default() }, &mut out);
         assert_eq!(String::from_utf8(out).unwrap(), "{\"event\":\"rows_taken\",\"rows\":[4,5]}\n");
     }
 

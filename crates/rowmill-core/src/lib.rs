@@ -3,7 +3,7 @@
 //! Nothing here reads a file, a clock or the environment.
 
 pub mod agent;
-pub mod answer_judgement;
+pub mod answer_consequence;
 pub mod answer_key;
 pub mod cost;
 pub mod fingerprint;

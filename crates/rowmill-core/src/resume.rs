@@ -6,9 +6,9 @@ use std::hash::Hash;
 use rowmill_types::RowId;
 
 use crate::agent::StepEvent;
-use crate::ports::{LedgerPosition, NamedRow, ParkedRow, RecordId, RunEpoch};
+use crate::ports::{LedgerPosition, LedgerRecordId, NamedRow, ParkedRow, RunEpoch};
 use crate::record::EnvelopeHead;
-use crate::select::{IdSet, InputRowRanges, OutputRowRanges, RecordMap, RowNumberDigest, RowRange};
+use crate::select::{ComparedRowRange, IdSet, InputRowRanges, OutputRowRanges, RecordMap, RowNumberDigest};
 
 /// What is known about the rows of an earlier run: from its output, then from its ledger.
 ///
@@ -28,7 +28,7 @@ pub struct ResumeIndex {
     parked_after_failure: HashMap<RowId, RunEpoch>,
     /// Rows that failed in an earlier pass and are not retried in this one.
     given_up: IdSet,
-    scope: ResumeScope,
+    scope: ResumeExclusions,
     /// Rows whose tools may have run: they must not run again without confirmation.
     undecided: IdSet,
     /// Those of them whose records are not yet in the output.
@@ -41,7 +41,7 @@ pub struct ResumeIndex {
     /// Those of them that are in the output.
     in_output: OutputRowRanges,
     /// The row ranges of the input that were compared with the output.
-    stretches: VecDeque<RowRange>,
+    stretches: VecDeque<ComparedRowRange>,
     /// Whether the ledger has records of rows.
     has_ledger_rows: bool,
     /// Up to this position the output has everything that is in the ledger.
@@ -51,7 +51,7 @@ pub struct ResumeIndex {
 /// The kept turns of a row.
 #[derive(Debug, Default)]
 struct StoredTurns {
-    spans: Vec<RecordId>,
+    spans: Vec<LedgerRecordId>,
     /// How many of them a record includes: one that states that the row was not finished.
     reported: usize,
     /// The running tool calls that must not be repeated, by node and index in the turn.
@@ -81,7 +81,7 @@ pub struct ResumeCounts {
 
 /// Which rows a pass over the input leaves alone, if a run makes several passes.
 #[derive(Debug, Clone, Default)]
-pub struct ResumeScope {
+pub struct ResumeExclusions {
     /// Rows that wait only for these are not worked on.
     pub not_there_yet: HashSet<String>,
     /// Rows whose failures are recorded from this position on are not retried.
@@ -96,7 +96,7 @@ pub enum ResumeRowStatus {
     /// It is ok in the output, or it must not be worked on again without confirmation.
     Done,
     /// Its record is in the ledger and still has to be published.
-    Kept(RecordId),
+    Kept(LedgerRecordId),
     /// It failed before and is retried.
     Failed,
     /// Its call was interrupted, so whether it was billed is unknown, or turns of it were kept. It is sent again, or
@@ -117,13 +117,13 @@ impl ResumeIndex {
 
     /// Sets which rows are left alone. To be called before anything is added.
     #[must_use]
-    pub fn with_scope(self, scope: ResumeScope) -> Self {
+    pub fn with_exclusions(self, scope: ResumeExclusions) -> Self {
         Self { scope, ..self }
     }
 
     /// Notes that the output has everything in the ledger up to this position, and that unreadable rows are at the
     /// positions in the output. The ledger may have recorded them before they were repaired or moved.
-    pub fn saw_settled_to(&mut self, position: LedgerPosition) {
+    pub fn mark_settled_to(&mut self, position: LedgerPosition) {
         self.settled_to = position;
     }
 
@@ -136,7 +136,7 @@ impl ResumeIndex {
             self.remove_in_flight(&head.id, head.number);
             if self.ok.insert(&head.id) {
                 self.places.add(&head.id, head.number);
-                self.in_output.add(&head.id, head.number);
+                self.in_output.add_row(&head.id, head.number);
             }
         } else {
             self.saw_failure(head, None);
@@ -174,12 +174,12 @@ impl ResumeIndex {
 
     /// If the row failed before it was parked: the part of the run in which it was started again.
     #[must_use]
-    pub fn failed_before_parking(&self, id: &RowId) -> Option<RunEpoch> {
+    pub fn parked_row_retry_epoch(&self, id: &RowId) -> Option<RunEpoch> {
         self.parked_after_failure.get(id).copied()
     }
 
     /// Adds a step event that the ledger has for a row that was still being worked on.
-    pub fn add_turn(&mut self, id: &RowId, span: RecordId) {
+    pub fn add_step_event_record(&mut self, id: &RowId, span: LedgerRecordId) {
         self.turns.entry(id.clone()).or_default().spans.push(span);
     }
 
@@ -198,7 +198,7 @@ impl ResumeIndex {
     }
 
     /// Drops all turns: they belong to agents that have changed since.
-    pub fn forget_turns(&mut self) {
+    pub fn forget_all_step_events(&mut self) {
         self.turns.clear();
     }
 
@@ -211,12 +211,12 @@ impl ResumeIndex {
 
     /// The step events of a row that was in flight, in order, and how many of them a record includes.
     #[must_use]
-    pub fn turns_of(&self, id: &RowId) -> (&[RecordId], usize) {
+    pub fn step_event_records(&self, id: &RowId) -> (&[LedgerRecordId], usize) {
         self.turns.get(id).map(|turns| (turns.spans.as_slice(), turns.reported)).unwrap_or_default()
     }
 
     /// Adds a row that has ended according to the ledger, with its position there.
-    pub fn add_ended_row(&mut self, head: &EnvelopeHead, span: RecordId) {
+    pub fn add_ended_row(&mut self, head: &EnvelopeHead, span: LedgerRecordId) {
         self.remove_in_flight(&head.id, head.number);
         self.parked.remove(&head.id);
         self.waiting.remove(&head.id);
@@ -266,7 +266,7 @@ impl ResumeIndex {
     }
 
     /// Adds a failure, with its position in the ledger if it was found there.
-    fn saw_failure(&mut self, head: &EnvelopeHead, span: Option<RecordId>) {
+    fn saw_failure(&mut self, head: &EnvelopeHead, span: Option<LedgerRecordId>) {
         if self.ok.contains(&head.id) {
             return;
         }
@@ -295,24 +295,24 @@ impl ResumeIndex {
     }
 
     /// Whether a failure that is recorded here is not retried.
-    fn is_final_failure(&self, span: RecordId) -> bool {
+    fn is_final_failure(&self, span: LedgerRecordId) -> bool {
         self.scope.failures_final_from.is_some_and(|from| span.position() >= from)
     }
 
     /// The rows that are ok, with their numbers.
     #[must_use]
-    pub fn done_row_numbers(&self) -> RowNumberDigest {
+    pub fn ok_row_digest(&self) -> RowNumberDigest {
         self.places
     }
 
     /// Determines which rows of an input need not be examined again, because they are ok in the output under the same
     /// numbers as in the input.
     pub fn skip_unchanged_ranges(&mut self, input: &InputRowRanges) {
-        self.stretches = input.compare(&self.in_output);
+        self.stretches = input.compare_with_output(&self.in_output);
     }
 
     /// The row ranges of the input that were compared, in order.
-    pub fn take_row_ranges(&mut self) -> VecDeque<RowRange> {
+    pub fn take_compared_ranges(&mut self) -> VecDeque<ComparedRowRange> {
         std::mem::take(&mut self.stretches)
     }
 
@@ -348,7 +348,7 @@ impl ResumeIndex {
     }
 
     /// Adds a row to the counts of a subset of the rows.
-    pub fn count_row(&self, id: &RowId, number: u64, counts: &mut ResumeCounts) {
+    pub fn add_row_to_counts(&self, id: &RowId, number: u64, counts: &mut ResumeCounts) {
         match self.row_status(id, number) {
             ResumeRowStatus::New => {}
             ResumeRowStatus::Done | ResumeRowStatus::Kept(_) if self.undecided.contains(id) => {

@@ -6,8 +6,8 @@ use rowmill_types::ToolOutput;
 use super::*;
 use crate::ports::LedgerPosition;
 
-fn record(key: u64) -> RecordId {
-    RecordId::new(LedgerPosition::from_key(key), 1)
+fn record(key: u64) -> LedgerRecordId {
+    LedgerRecordId::new(LedgerPosition::from_key(key), 1)
 }
 
 fn head(number: u64, ok: bool) -> EnvelopeHead {
@@ -64,14 +64,14 @@ fn the_counts_of_all_rows_are_those_of_the_run() {
     resume.add_output_row(&EnvelopeHead { outcome_unknown: true, ..head(3, false) });
     resume.add_taken_rows(named([4, 5, 6, 7]));
     resume.add_ended_row(&head(4, true), span);
-    resume.add_turn(&RowId::Number(6), span);
+    resume.add_step_event_record(&RowId::Number(6), span);
     let (tool, call, arguments) = ("t".into(), "c".into(), "{}".into());
     let started = StepEvent::ToolStarted { node: 0, index: 0, tool, call, arguments, turn: 1 };
-    resume.add_turn(&RowId::Number(7), span);
+    resume.add_step_event_record(&RowId::Number(7), span);
     resume.add_step_event(&RowId::Number(7), &started);
     let count = |numbers: std::ops::RangeInclusive<u64>| {
         let mut counts = ResumeCounts::default();
-        numbers.for_each(|number| resume.count_row(&RowId::Number(number), number, &mut counts));
+        numbers.for_each(|number| resume.add_row_to_counts(&RowId::Number(number), number, &mut counts));
         counts
     };
     assert_eq!(count(1..=8), resume.counts());
@@ -86,8 +86,8 @@ fn parked_for(row: u64, job: &str) -> ParkedRow {
 #[test]
 fn a_row_that_waits_only_for_what_is_not_there_yet_is_left_alone() {
     let not_there_yet = ["out".to_owned()].into();
-    let mut resume =
-        ResumeIndex::default().with_scope(ResumeScope { not_there_yet, ..ResumeScope::default() });
+    let mut resume = ResumeIndex::default()
+        .with_exclusions(ResumeExclusions { not_there_yet, ..ResumeExclusions::default() });
     let status = |resume: &ResumeIndex, row| resume.row_status(&parked_for(row, "").id, row);
     resume.add_parked_row(&parked_for(1, "out"));
     resume.add_parked_row(&parked_for(2, "back"));
@@ -107,10 +107,11 @@ fn a_row_that_waits_only_for_what_is_not_there_yet_is_left_alone() {
 
 #[test]
 fn a_failure_of_an_earlier_pass_is_final_and_one_of_an_earlier_process_is_not() {
-    let scope = ResumeScope { failures_final_from: Some(record(5).position()), ..ResumeScope::default() };
-    let mut resume = ResumeIndex::default().with_scope(scope);
+    let scope =
+        ResumeExclusions { failures_final_from: Some(record(5).position()), ..ResumeExclusions::default() };
+    let mut resume = ResumeIndex::default().with_exclusions(scope);
     let status = |resume: &ResumeIndex, row| resume.row_status(&RowId::Number(row), row);
-    resume.saw_settled_to(record(8).position());
+    resume.mark_settled_to(record(8).position());
     for (row, at) in [(1, 3), (2, 6), (3, 9)] {
         resume.add_ended_row(&head(row, false), record(at));
     }
@@ -127,9 +128,9 @@ fn what_a_parked_row_is_called_in_requests_stays_the_same_until_it_ends() {
     let mut resume = ResumeIndex::default();
     let parked = ParkedRow { failed_before: Some(RunEpoch(4)), ..parked_for(1, "job") };
     resume.add_parked_row(&parked);
-    assert_eq!(resume.failed_before_parking(&parked.id), Some(RunEpoch(4)));
+    assert_eq!(resume.parked_row_retry_epoch(&parked.id), Some(RunEpoch(4)));
     resume.add_ended_row(&EnvelopeHead { id: parked.id.clone(), ..head(1, true) }, record(1));
-    assert_eq!(resume.failed_before_parking(&parked.id), None);
+    assert_eq!(resume.parked_row_retry_epoch(&parked.id), None);
 }
 
 #[test]
@@ -174,7 +175,7 @@ fn a_row_that_a_stop_left_unfinished_is_not_unknown_and_keeps_its_turns() {
     let mut resume = ResumeIndex::default();
     resume.add_taken_rows(named([7, 8]));
     let id = RowId::Number(7);
-    resume.add_turn(&id, span(1));
+    resume.add_step_event_record(&id, span(1));
     for number in [7, 8] {
         resume.add_ended_row(&EnvelopeHead { stopped: true, ..head(number, false) }, span(number));
     }
@@ -182,7 +183,7 @@ fn a_row_that_a_stop_left_unfinished_is_not_unknown_and_keeps_its_turns() {
     assert_eq!(resume.counts(), counts);
     let standing = |number| resume.row_status(&RowId::Number(number), number);
     assert_eq!([7, 8].map(standing), [ResumeRowStatus::Unknown, ResumeRowStatus::Failed]);
-    assert_eq!(resume.turns_of(&id), (&[span(1)][..], 0));
+    assert_eq!(resume.step_event_records(&id), (&[span(1)][..], 0));
 }
 
 #[test]
@@ -191,20 +192,20 @@ fn a_row_with_turns_goes_on_from_them_until_it_has_ended() {
     let mut resume = ResumeIndex::default();
     resume.add_taken_rows(named([7, 8]));
     let id = RowId::Number(7);
-    resume.add_turn(&id, span(1));
-    resume.add_turn(&id, span(2));
+    resume.add_step_event_record(&id, span(1));
+    resume.add_step_event_record(&id, span(2));
     // Released by a later part of the run, which had paid nothing yet.
     resume.add_released_rows(&named([7, 8]));
     assert_eq!(resume.row_status(&RowId::Number(7), 7), ResumeRowStatus::Unknown);
     assert_eq!(resume.row_status(&RowId::Number(8), 8), ResumeRowStatus::New);
-    assert_eq!(resume.turns_of(&id), (&[span(1), span(2)][..], 0));
+    assert_eq!(resume.step_event_records(&id), (&[span(1), span(2)][..], 0));
     resume.add_ended_row(&EnvelopeHead { interrupted: true, ..head(7, false) }, span(3));
     resume.mark_turns_reported(&id);
-    resume.add_turn(&id, span(4));
-    assert_eq!(resume.turns_of(&id), (&[span(1), span(2), span(4)][..], 2));
+    resume.add_step_event_record(&id, span(4));
+    assert_eq!(resume.step_event_records(&id), (&[span(1), span(2), span(4)][..], 2));
     resume.add_ended_row(&head(7, false), span(5));
     assert_eq!(
-        (resume.turns_of(&id), resume.row_status(&RowId::Number(7), 7)),
+        (resume.step_event_records(&id), resume.row_status(&RowId::Number(7), 7)),
         ((&[][..], 0), ResumeRowStatus::Failed)
     );
 }
@@ -254,7 +255,7 @@ fn a_row_whose_tool_was_running_is_not_counted_among_those_that_are_sent_again()
         [(1, vec![started(0), ended.clone()]), (2, vec![started(0), started(1), ended])]
     {
         for step_event in step_events {
-            resume.add_turn(&RowId::Number(number), record(1));
+            resume.add_step_event_record(&RowId::Number(number), record(1));
             resume.add_step_event(&RowId::Number(number), &step_event);
         }
     }
@@ -307,7 +308,7 @@ fn a_resume_holds_some_twenty_bytes_for_a_row_that_only_the_ledger_has() {
     let mut resume = ResumeIndex::default();
     for number in 0..ROWS {
         resume.add_taken_rows(named([number]));
-        resume.add_turn(&RowId::Number(number), record(number));
+        resume.add_step_event_record(&RowId::Number(number), record(number));
         resume.add_ended_row(&head(number, true), record(number));
     }
     assert_eq!(resume.counts(), ResumeCounts { done: ROWS, ..ResumeCounts::default() });
@@ -366,7 +367,7 @@ fn a_row_that_could_not_be_read_and_was_mended_is_not_counted_as_failed() {
     // Stated by the output, in which it has moved as well.
     let mut resume = ResumeIndex::default();
     resume.add_output_row(&mended(5));
-    resume.saw_settled_to(LedgerPosition::from_key(2));
+    resume.mark_settled_to(LedgerPosition::from_key(2));
     resume.add_ended_row(&broken(4), record(1));
     assert_eq!(resume.counts(), done);
     // Later information takes precedence.
@@ -378,7 +379,7 @@ fn a_row_that_could_not_be_read_and_was_mended_is_not_counted_as_failed() {
 fn a_row_that_still_cannot_be_read_is_not_taken_for_one_that_had_its_number_before() {
     let mut resume = ResumeIndex::default();
     resume.add_output_row(&EnvelopeHead { number_stands_in: true, ..head(2, false) });
-    resume.saw_settled_to(LedgerPosition::from_key(9));
+    resume.mark_settled_to(LedgerPosition::from_key(9));
     resume.add_ended_row(&EnvelopeHead { id: RowId::Text("b".into()), ..head(2, false) }, record(1));
     let failed = resume.row_status(&RowId::Number(2), 2);
     assert_eq!(failed, ResumeRowStatus::Failed);

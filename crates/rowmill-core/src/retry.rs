@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_types::CallFault;
+use rowmill_types::CallRetryClass;
 
 /// How often, and after which waits, calls are retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,20 +29,20 @@ impl RetryPolicy {
     /// never downwards.
     ///
     /// ```
-    /// # use {rowmill_core::retry::RetryPolicy, rowmill_types::CallFault, std::time::Duration};
+    /// # use {rowmill_core::retry::RetryPolicy, rowmill_types::CallRetryClass, std::time::Duration};
     /// let policy = RetryPolicy { retries: 2, base: Duration::from_secs(1), cap: Duration::from_secs(60) };
-    /// let busy = CallFault::Transient { after: None };
+    /// let busy = CallRetryClass::Transient { after: None };
     /// assert_eq!(policy.next_wait(1, busy, 1.0), Some(Duration::from_secs(1)));
     /// assert_eq!(policy.next_wait(2, busy, 0.0), Some(Duration::from_secs(1)));
     /// assert_eq!(policy.next_wait(3, busy, 1.0), None);
-    /// assert_eq!(policy.next_wait(1, CallFault::Permanent, 1.0), None);
+    /// assert_eq!(policy.next_wait(1, CallRetryClass::Permanent, 1.0), None);
     /// ```
     #[must_use]
-    pub fn next_wait(&self, failed: u32, fault: CallFault, jitter: f64) -> Option<Duration> {
+    pub fn next_wait(&self, failed: u32, fault: CallRetryClass, jitter: f64) -> Option<Duration> {
         let after = match fault {
-            CallFault::Transient { after } => after,
+            CallRetryClass::Transient { after } => after,
             // None of our calls is in flight whose end could free resources; another process may free some.
-            CallFault::LocalLimit => None,
+            CallRetryClass::LocalShortage => None,
             _ => return None,
         };
         if failed > self.retries {
@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn a_wait_that_the_provider_asks_for_is_never_shortened() {
         let policy = RetryPolicy::default();
-        let asked = CallFault::Transient { after: Some(Duration::from_secs(90)) };
+        let asked = CallRetryClass::Transient { after: Some(Duration::from_secs(90)) };
         for jitter in [0.0, 0.5, 1.0] {
             assert!(policy.next_wait(1, asked, jitter).unwrap() >= Duration::from_secs(90));
         }
@@ -75,7 +75,7 @@ mod tests {
         let policy = RetryPolicy { retries: 40, ..RetryPolicy::default() };
         let waits: Vec<_> = [1, 2, 3, 30]
             .iter()
-            .map(|&failed| policy.next_wait(failed, CallFault::Transient { after: None }, 1.0).unwrap())
+            .map(|&failed| policy.next_wait(failed, CallRetryClass::Transient { after: None }, 1.0).unwrap())
             .collect();
         assert_eq!(waits, [500, 1000, 2000, 60_000].map(Duration::from_millis));
     }

@@ -2,10 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use rowmill_types::MessageText;
+use rowmill_types::DiagnosticText;
 
 use crate::fingerprint::RunFingerprint;
-use crate::history::UsageHistory;
+use crate::history::AnsweredRowUsage;
 use crate::limits::Spend;
 use crate::ports::{InputIdentity, LedgerPosition, RunEpoch};
 use crate::setting_changes::{RunTexts, setting_changes};
@@ -23,13 +23,13 @@ pub struct RunHeader {
     #[serde(default)]
     pub epoch: RunEpoch,
     /// The telemetry file, and its content before this ledger.
-    pub telemetry: Option<AppendedFile>,
+    pub telemetry: Option<AppendedFileStart>,
     /// Whether all its rows are ok, so that nothing is lost with the ledger.
     #[serde(default)]
     pub finished: bool,
     /// Set until the run reaches the end of its input.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unfinished: Option<UnfinishedInput>,
+    pub unfinished: Option<UnfinishedRunEntry>,
     /// Identifies the rows that the run's query returned, if it may return others when it is run again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded_rows: Option<String>,
@@ -48,7 +48,7 @@ pub struct RunHeader {
     pub settled_to: LedgerPosition,
     /// The usage of rows before this ledger began, for an estimate of the next run.
     #[serde(default)]
-    pub history: UsageHistory,
+    pub history: AnsweredRowUsage,
     /// The JSON Schema of results, as text: the column types of tables are derived from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
@@ -74,7 +74,7 @@ pub struct RunHeader {
 
 /// A run that has not reached the end of its input: it was stopped or interrupted, or is still running.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct UnfinishedInput {
+pub struct UnfinishedRunEntry {
     /// The number of its rows, if all of them were read before it was stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
@@ -82,7 +82,7 @@ pub struct UnfinishedInput {
 
 /// A file that records are appended to, and its length before this ledger began.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AppendedFile {
+pub struct AppendedFileStart {
     /// The absolute path.
     pub path: String,
     /// Its length in bytes.
@@ -92,7 +92,12 @@ pub struct AppendedFile {
 impl RunHeader {
     /// The header of a new run.
     #[must_use]
-    pub fn new(run: &str, at: &str, fingerprint: &RunFingerprint, telemetry: Option<AppendedFile>) -> Self {
+    pub fn new(
+        run: &str,
+        at: &str,
+        fingerprint: &RunFingerprint,
+        telemetry: Option<AppendedFileStart>,
+    ) -> Self {
         let (run, at) = (run.to_owned(), at.to_owned());
         Self {
             run,
@@ -101,13 +106,13 @@ impl RunHeader {
             epoch: RunEpoch::default(),
             telemetry,
             finished: false,
-            unfinished: Some(UnfinishedInput::default()),
+            unfinished: Some(UnfinishedRunEntry::default()),
             recorded_rows: None,
             spent: Spend::default(),
             counted: LedgerPosition::START,
             turns_from: LedgerPosition::START,
             settled_to: LedgerPosition::START,
-            history: UsageHistory::default(),
+            history: AnsweredRowUsage::default(),
             schema: None,
             texts: RunTexts::default(),
             input: None,
@@ -120,7 +125,7 @@ impl RunHeader {
 
     /// The differences from the settings of `now`, for users.
     #[must_use]
-    pub fn setting_changes(&self, now: &Self) -> Vec<MessageText> {
+    pub fn setting_changes(&self, now: &Self) -> Vec<DiagnosticText> {
         let texts = |header: &Self| RunTexts { schema: header.schema.clone(), ..header.texts.clone() };
         setting_changes((&self.fingerprint, &texts(self)), (&now.fingerprint, &texts(now)))
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use rowmill_types::settings::ID_FIELD;
-use rowmill_types::{MessageText, group_digits};
+use rowmill_types::{DiagnosticText, group_digits};
 use serde::{Deserialize, Serialize};
 
 use crate::fingerprint::RunFingerprint;
@@ -41,7 +41,7 @@ pub struct RunTexts {
 impl RunTexts {
     /// The texts in the form in which they may be kept.
     #[must_use]
-    pub fn for_header(self, redactor: &Redactor) -> Self {
+    pub fn redact_for_header(self, redactor: &Redactor) -> Self {
         let kept = |text: Option<String>| {
             text.map(|text| {
                 let text = redactor.redact(&text);
@@ -62,9 +62,9 @@ impl RunTexts {
 pub fn setting_changes(
     before: (&RunFingerprint, &RunTexts),
     now: (&RunFingerprint, &RunTexts),
-) -> Vec<MessageText> {
+) -> Vec<DiagnosticText> {
     let ((old, old_texts), (new, new_texts)) = (before, now);
-    let mut found: Vec<MessageText> = Vec::new();
+    let mut found: Vec<DiagnosticText> = Vec::new();
     let mut value = |name: &str, old: Option<&str>, new: Option<&str>| {
         if old != new {
             found.push(format!("{name}: {} -> {}", shown(old), shown(new)).into());
@@ -238,7 +238,7 @@ mod tests {
         (fingerprint, texts)
     }
 
-    fn changed(before: &(RunFingerprint, RunTexts), now: &(RunFingerprint, RunTexts)) -> Vec<MessageText> {
+    fn changed(before: &(RunFingerprint, RunTexts), now: &(RunFingerprint, RunTexts)) -> Vec<DiagnosticText> {
         setting_changes((&before.0, &before.1), (&now.0, &now.1))
     }
 
@@ -311,7 +311,7 @@ mod tests {
             instruction: Some("é".repeat(MOST_KEPT)),
             ..RunTexts::default()
         };
-        let kept = texts.for_header(&redactor);
+        let kept = texts.redact_for_header(&redactor);
         assert_eq!(kept.prompt.as_deref(), Some("key ***"));
         assert_eq!(kept.instruction.map(|text| text.len()), Some(MOST_KEPT));
         let (mut before, mut now) = (run("a", None), run("b", None));

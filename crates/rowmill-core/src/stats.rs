@@ -77,7 +77,7 @@ impl ValueStats {
     /// The statistics so far.
     #[must_use]
     pub fn summary(&self) -> ValueStatsSummary {
-        let some = |value: f64| (self.count > 0).then(|| round_milliseconds(value));
+        let some = |value: f64| (self.count > 0).then(|| round_to_three_decimals(value));
         ValueStatsSummary {
             count: self.count,
             min: some(self.min),
@@ -95,7 +95,7 @@ impl ValueStats {
         for (value, count) in self.values() {
             seen += count;
             if seen >= rank {
-                return Some(round_milliseconds(value));
+                return Some(round_to_three_decimals(value));
             }
         }
         None
@@ -103,7 +103,7 @@ impl ValueStats {
 
     /// The number of values from each edge up to the next; values equal to the last edge count in the last range.
     #[must_use]
-    pub fn count_between(&self, edges: &[f64]) -> Vec<u64> {
+    pub fn count_by_range(&self, edges: &[f64]) -> Vec<u64> {
         let mut counts = vec![0; edges.len().saturating_sub(1)];
         let last = counts.len().saturating_sub(1);
         for (value, count) in self.values() {
@@ -152,7 +152,7 @@ impl ValueStats {
 
 /// Milliseconds with three decimals; clocks are not more precise.
 #[must_use]
-pub fn round_milliseconds(value: f64) -> f64 {
+pub fn round_to_three_decimals(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
@@ -190,15 +190,15 @@ mod tests {
     #[test]
     fn quantiles_and_ranges_cover_every_value() {
         let mut spread = ValueStats::default();
-        assert_eq!((spread.quantile(0.5), spread.count_between(&[0.0, 1.0])), (None, vec![0]));
+        assert_eq!((spread.quantile(0.5), spread.count_by_range(&[0.0, 1.0])), (None, vec![0]));
         (1..=100).for_each(|value| spread.add(f64::from(value)));
         assert_eq!([0.0, 0.5, 0.9, 0.99, 1.0].map(|share| spread.quantile(share)), {
             [Some(1.0), Some(50.0), Some(90.0), Some(99.0), Some(100.0)]
         });
-        assert_eq!(spread.count_between(&[1.0, 10.0, 50.0, 100.0]), [9, 40, 51]);
+        assert_eq!(spread.count_by_range(&[1.0, 10.0, 50.0, 100.0]), [9, 40, 51]);
         (1..=100_000).for_each(|value| spread.add(f64::from(value % 1000)));
         let ninety = spread.quantile(0.9).unwrap();
         assert!((ninety / 900.0 - 1.0).abs() < 0.02, "{ninety}");
-        assert_eq!(spread.count_between(&[0.0, 10.0, 2000.0]).iter().sum::<u64>(), 100_100);
+        assert_eq!(spread.count_by_range(&[0.0, 10.0, 2000.0]).iter().sum::<u64>(), 100_100);
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use rowmill_types::{ErrorKind, Money, RowError, RowId};
+use rowmill_types::{Money, RowError, RowErrorKind, RowId};
 use serde::Serialize;
 
-use crate::record::{AnswerReuse, CallReport, RowReport, total_usage};
-use crate::stats::{ValueStats, ValueStatsSummary, round_milliseconds};
+use crate::record::{CallReport, ReusedAnswerSource, RowReport, total_usage};
+use crate::stats::{ValueStats, ValueStatsSummary, round_to_three_decimals};
 
 /// A failed row, as an example of its type of failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +26,7 @@ pub struct FailureExample {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FailureGroup {
     /// The type of the errors.
-    pub kind: ErrorKind,
+    pub kind: RowErrorKind,
     /// Their message, with `…` for the parts that differ from row to row.
     pub message: String,
 }
@@ -50,13 +50,13 @@ pub struct RunTally {
     /// Rows that ended in this run and are not ok.
     pub failed_rows: u64,
     /// Failures by type.
-    pub failures: BTreeMap<ErrorKind, u64>,
+    pub failures: BTreeMap<RowErrorKind, u64>,
     /// One failed row of each group of failures: the one with the lowest number.
     pub failure_examples: BTreeMap<FailureGroup, FailureExample>,
     /// Calls made, including repeated ones.
     pub calls: u64,
     /// Calls that failed and were retried or given up, by type.
-    pub failed_calls: BTreeMap<ErrorKind, u64>,
+    pub failed_calls: BTreeMap<RowErrorKind, u64>,
     /// Calls that gave no answer but may have been billed.
     pub unknown_calls: u64,
     /// The savings by the provider's cache.
@@ -65,10 +65,10 @@ pub struct RunTally {
     pub below_min_rating: u64,
     /// Answers that violated the schema and were requested again.
     pub repairs: u64,
-    tools: ToolCallSummary,
+    tools: ToolCallCounts,
     cost: Money,
     calls_without_price: u64,
-    reused: BTreeMap<AnswerReuse, u64>,
+    reused: BTreeMap<ReusedAnswerSource, u64>,
     duration: ValueStats,
     first_token: ValueStats,
     response: ValueStats,
@@ -183,14 +183,14 @@ impl RunTally {
             skipped_rows: self.skipped_rows,
             failed_rows: self.failed_rows,
             failures: self.failures.clone(),
-            calls: CallSummary {
+            calls: CallCounts {
                 made: self.calls,
                 failed: self.failed_calls.clone(),
                 outcome_unknown: self.unknown_calls,
                 repairs: self.repairs,
             },
             tools: self.tools,
-            duration_ms: round_milliseconds(milliseconds(duration)),
+            duration_ms: round_to_three_decimals(milliseconds(duration)),
             timing_ms: TimingSummary {
                 duration: self.duration.summary(),
                 ttft: self.first_token.summary(),
@@ -210,10 +210,10 @@ impl RunTally {
                 calls_without_price: self.calls_without_price,
             },
             reused: ReusedSummary {
-                duplicate: self.reused.get(&AnswerReuse::Duplicate).copied().unwrap_or(0),
-                cache: self.reused.get(&AnswerReuse::Cache).copied().unwrap_or(0),
+                duplicate: self.reused.get(&ReusedAnswerSource::Duplicate).copied().unwrap_or(0),
+                cache: self.reused.get(&ReusedAnswerSource::Cache).copied().unwrap_or(0),
             },
-            cache: CacheSummary {
+            cache: ProviderCacheSummary {
                 read_tokens: self.tokens.cached,
                 write_tokens: self.tokens.cache_write,
                 rows_with_cache_activity: self.rows_with_cache,
@@ -276,12 +276,12 @@ pub struct SummaryNumbers {
     /// Rows that ended in this run and are not ok.
     pub failed_rows: u64,
     /// Failures by type.
-    pub failures: BTreeMap<ErrorKind, u64>,
+    pub failures: BTreeMap<RowErrorKind, u64>,
     /// Calls made.
-    pub calls: CallSummary,
+    pub calls: CallCounts,
     /// Tool calls, if there were any.
-    #[serde(skip_serializing_if = "ToolCallSummary::is_none")]
-    pub tools: ToolCallSummary,
+    #[serde(skip_serializing_if = "ToolCallCounts::is_none")]
+    pub tools: ToolCallCounts,
     /// How long the run took.
     pub duration_ms: f64,
     /// How long rows and calls took.
@@ -293,7 +293,7 @@ pub struct SummaryNumbers {
     /// Rows whose answer was paid for before.
     pub reused: ReusedSummary,
     /// The effect of the provider's cache.
-    pub cache: CacheSummary,
+    pub cache: ProviderCacheSummary,
 }
 
 /// The cost of a run, as far as prices are known.
@@ -318,11 +318,11 @@ pub struct ReusedSummary {
 
 /// The calls of a run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CallSummary {
+pub struct CallCounts {
     /// All calls, including repeated ones.
     pub made: u64,
     /// Failed calls by type.
-    pub failed: BTreeMap<ErrorKind, u64>,
+    pub failed: BTreeMap<RowErrorKind, u64>,
     /// Calls without an answer that may have been billed.
     pub outcome_unknown: u64,
     /// Answers that violated the schema and were requested again, if there were any.
@@ -336,14 +336,14 @@ fn is_zero(count: &u64) -> bool {
 
 /// Tool calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct ToolCallSummary {
+pub struct ToolCallCounts {
     /// All of them.
     pub made: u64,
     /// Those that gave no result, or reported a failure.
     pub failed: u64,
 }
 
-impl ToolCallSummary {
+impl ToolCallCounts {
     fn is_none(&self) -> bool {
         self.made == 0
     }
@@ -379,7 +379,7 @@ pub struct UsageSummary {
 
 /// The effect of the provider's cache.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct CacheSummary {
+pub struct ProviderCacheSummary {
     /// Prompt tokens read from it.
     pub read_tokens: u64,
     /// Prompt tokens written to it.

@@ -8,12 +8,12 @@ const LONGEST_MICROSECONDS: f64 = 86_400e6;
 /// Parses a duration such as `20ms`, `1.5s`, `2m` or `2` (seconds).
 ///
 /// ```
-/// # use {rowmill_core::time_span::parse_time_span, std::time::Duration};
-/// assert_eq!(parse_time_span("0.3s"), Some(Duration::from_millis(300)));
-/// assert_eq!(parse_time_span("2 parsecs"), None);
+/// # use {rowmill_core::time_span::parse_single_unit_duration, std::time::Duration};
+/// assert_eq!(parse_single_unit_duration("0.3s"), Some(Duration::from_millis(300)));
+/// assert_eq!(parse_single_unit_duration("2 parsecs"), None);
 /// ```
 #[must_use]
-pub fn parse_time_span(text: &str) -> Option<Duration> {
+pub fn parse_single_unit_duration(text: &str) -> Option<Duration> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let number: f64 = number.parse().ok()?;

@@ -1,7 +1,7 @@
 //! Variables of the instruction: `{{name}}`, filled once per run, from the flags.
 
 use rowmill_types::settings::{VAR, VAR_FILE, VARS_JSON};
-use rowmill_types::{MessageText, Problem, ProblemCode};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode};
 use serde_json::Value;
 
 use crate::prompt::{TemplatePiece, split_placeholders};
@@ -40,7 +40,7 @@ impl InstructionVariables {
             variables.set(name.clone(), text.clone());
         }
         for entry in pairs {
-            let (name, value) = Self::parse_pair(entry)?;
+            let (name, value) = Self::split_pair(entry)?;
             variables.set(name.to_owned(), value.to_owned());
         }
         Ok(variables)
@@ -51,7 +51,7 @@ impl InstructionVariables {
     /// # Errors
     ///
     /// It is not `name=value`.
-    pub fn parse_pair(entry: &str) -> Result<(&str, &str), Problem> {
+    pub fn split_pair(entry: &str) -> Result<(&str, &str), Problem> {
         split(entry).ok_or_else(|| {
             usage(format!("{var} entries must have the form name=value", var = VAR.without_backticks()))
                 .hint(format!("`{entry}` has no name, or no `=`"))
@@ -63,7 +63,7 @@ impl InstructionVariables {
     /// # Errors
     ///
     /// It is not `name=path`.
-    pub fn parse_file_pair(entry: &str) -> Result<(&str, &str), Problem> {
+    pub fn split_file_pair(entry: &str) -> Result<(&str, &str), Problem> {
         split(entry).filter(|(_, path)| !path.is_empty()).ok_or_else(|| {
             usage(format!("{file} entries must have the form name=path", file = VAR_FILE.without_backticks()))
                 .hint(format!("`{entry}` has no name, no `=` or no path"))
@@ -183,7 +183,7 @@ fn line_of_key(text: &str, key: &str) -> usize {
     text.bytes().take(at).filter(|&byte| byte == b'\n').count() + 1
 }
 
-fn usage(message: impl Into<MessageText>) -> Problem {
+fn usage(message: impl Into<DiagnosticText>) -> Problem {
     Problem::new(ProblemCode::Usage, message)
 }
 
@@ -208,9 +208,9 @@ mod tests {
 
     #[test]
     fn entries_are_split_at_the_first_equals_sign() {
-        assert_eq!(InstructionVariables::parse_pair("a=b=c").unwrap(), ("a", "b=c"));
-        assert_eq!(InstructionVariables::parse_pair(" a =").unwrap(), ("a", ""));
-        assert_eq!(InstructionVariables::parse_file_pair("a=x/y").unwrap(), ("a", "x/y"));
+        assert_eq!(InstructionVariables::split_pair("a=b=c").unwrap(), ("a", "b=c"));
+        assert_eq!(InstructionVariables::split_pair(" a =").unwrap(), ("a", ""));
+        assert_eq!(InstructionVariables::split_file_pair("a=x/y").unwrap(), ("a", "x/y"));
     }
 
     #[test]
@@ -222,16 +222,16 @@ mod tests {
         };
         for entry in ["a", "", "=b", " =b"] {
             assert_eq!(
-                message(InstructionVariables::parse_pair(entry)),
+                message(InstructionVariables::split_pair(entry)),
                 "var entries must have the form name=value"
             );
             assert_eq!(
-                message(InstructionVariables::parse_file_pair(entry)),
+                message(InstructionVariables::split_file_pair(entry)),
                 "var_file entries must have the form name=path"
             );
         }
         assert_eq!(
-            message(InstructionVariables::parse_file_pair("a=")),
+            message(InstructionVariables::split_file_pair("a=")),
             "var_file entries must have the form name=path"
         );
     }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::io::{self, Read};
 
-use rowmill_core::ports::ReadPosition;
+use rowmill_core::ports::InputReadProgress;
 use rowmill_types::settings::{ACCEPT_CHANGES, INPUT, INPUT_FORMAT, RESUME};
 use rowmill_types::{Problem, ProblemCode};
 
@@ -144,12 +144,12 @@ impl BlockReader {
     }
 
     /// How far the input was used; for compressed input, compressed bytes are counted.
-    pub(crate) fn position(&self) -> ReadPosition {
+    pub(crate) fn position(&self) -> InputReadProgress {
         let read = match &self.input {
             BlockInput::Plain(_) => self.read - self.unread_bytes().len() as u64,
             BlockInput::Packed(unpack) => unpack.used(),
         };
-        ReadPosition { read, total: self.total }
+        InputReadProgress { read, total: self.total }
     }
 
     fn fill_once(&mut self) -> Result<bool, Problem> {
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn the_position_counts_what_was_used() {
         let mut blocks = blocks(b"\xef\xbb\xbfabc", 8);
-        assert_eq!(blocks.position(), ReadPosition { read: 0, total: Some(6) });
+        assert_eq!(blocks.position(), InputReadProgress { read: 0, total: Some(6) });
         assert!(blocks.fill().unwrap());
         assert_eq!(blocks.position().read, 3);
         blocks.consume(2);

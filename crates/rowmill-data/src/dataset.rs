@@ -20,7 +20,7 @@ use crate::{FileList, InputFile, InputFormat, InputLocation, InputSpec, document
 ///
 /// The input is missing or not readable, or its format is unknown.
 pub fn open_dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
-    let Some((list, format)) = local_files(spec)? else { return stream(spec, &spec.location) };
+    let Some((list, format)) = local_input_files(spec)? else { return stream(spec, &spec.location) };
     check_delimiter(spec, format)?;
     // A document that cannot be read is a failed row; a table that cannot be read stops the run.
     if format != InputFormat::Documents {
@@ -42,7 +42,7 @@ pub fn open_dataset(spec: &InputSpec) -> Result<Arc<dyn Dataset>, Problem> {
 /// # Errors
 ///
 /// The input is missing, or its format is unknown.
-pub fn local_files(spec: &InputSpec) -> Result<Option<(FileList, InputFormat)>, Problem> {
+pub fn local_input_files(spec: &InputSpec) -> Result<Option<(FileList, InputFormat)>, Problem> {
     let list = match &spec.location {
         InputLocation::Stdin => return Ok(None),
         InputLocation::File(path) => {
@@ -115,11 +115,11 @@ fn check_delimiter(spec: &InputSpec, format: InputFormat) -> Result<(), Problem>
 /// # Errors
 ///
 /// The input is missing or cannot be read.
-pub fn unexpected_delimiter_of(spec: &InputSpec) -> Result<Option<FieldDelimiter>, Problem> {
+pub fn overriding_delimiter_of(spec: &InputSpec) -> Result<Option<FieldDelimiter>, Problem> {
     let Some(named) = spec.delimiter else { return Ok(None) };
     // A stream cannot be examined before it is read.
-    let Some((list, format)) = local_files(spec)? else { return Ok(Some(named)) };
-    csv::unexpected_delimiter(named, format, list.files.iter().map(open_blocks))
+    let Some((list, format)) = local_input_files(spec)? else { return Ok(Some(named)) };
+    csv::overriding_delimiter(named, format, list.files.iter().map(open_blocks))
 }
 
 /// Distinguishes a missing input from one without read permission.

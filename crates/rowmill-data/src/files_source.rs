@@ -3,8 +3,8 @@
 use std::fs;
 use std::vec;
 
-use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
-use rowmill_types::{Problem, SourceRow};
+use rowmill_core::ports::{InputReadProgress, ReadLimit, RowSource};
+use rowmill_types::{Problem, RowReadResult};
 
 use crate::record_placement::{RecordPlacement, TextRowSource};
 use crate::text_dataset::{TextFormat, open_blocks, text_row_source};
@@ -69,14 +69,16 @@ impl FilesRowSource {
 }
 
 impl RowSource for FilesRowSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         let before = batch.len();
         while let Some(open) = &mut self.open {
             let read = batch.len();
             let more = open.source.read(batch, room)?;
             if !open.partition.is_empty() {
                 let rows = batch.iter_mut().skip(read).flatten();
-                rows.for_each(|row| *row = row.with_fields(open.partition.iter().map(PartitionField::pair)));
+                rows.for_each(|row| {
+                    *row = row.with_added_fields(open.partition.iter().map(PartitionField::pair))
+                });
             }
             if more || !self.has_waiting() {
                 return Ok(more);
@@ -106,8 +108,8 @@ impl RowSource for FilesRowSource {
         self.open.as_ref()?.source.damage()
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         let read = self.open.as_ref().map_or(0, |open| open.source.position().read);
-        ReadPosition { read: self.bytes + read, total: self.total }
+        InputReadProgress { read: self.bytes + read, total: self.total }
     }
 }

@@ -22,7 +22,7 @@ pub(crate) fn catch_foreign_panic<T>(work: impl FnOnce() -> T) -> Result<T, Stri
 /// Whether this thread is in foreign code whose panics become errors. A program's panic hook can check this to
 /// print nothing for them; a hook applies to the whole process, so none is set here.
 #[must_use]
-pub fn in_foreign_code() -> bool {
+pub fn is_in_foreign_code() -> bool {
     DEPTH.get() > 0
 }
 
@@ -42,7 +42,7 @@ mod tests {
         assert_eq!(failed, Err("no luck".to_owned()));
         let nested = catch_foreign_panic(|| catch_foreign_panic(|| panic!("inner")).map(|()| 1));
         assert_eq!(nested, Ok(Err("inner".to_owned())));
-        assert_eq!(catch_foreign_panic(in_foreign_code), Ok(true));
-        assert!(!in_foreign_code(), "panics of this thread are heard again");
+        assert_eq!(catch_foreign_panic(is_in_foreign_code), Ok(true));
+        assert!(!is_in_foreign_code(), "panics of this thread are heard again");
     }
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::csv::FieldDelimiter;
-use crate::document_ids::DocumentIds;
+use crate::document_id_rule::DocumentIdRule;
 use crate::hub_address::HubAddress;
 use crate::input_format::{InputFormat, format_from_name};
 
@@ -22,7 +22,7 @@ pub struct InputSpec {
     pub format: Option<InputFormat>,
     /// How documents are identified; ignored for other inputs.
     #[serde(default)]
-    pub document_ids: DocumentIds,
+    pub document_ids: DocumentIdRule,
     /// Delimiter of CSV and TSV; detected from the header by default.
     pub delimiter: Option<FieldDelimiter>,
 }
@@ -164,7 +164,7 @@ impl InputSpec {
     /// An input whose documents, if it has any, are identified by their paths.
     #[must_use]
     pub fn new(location: InputLocation, format: Option<InputFormat>) -> Self {
-        Self { location, format, document_ids: DocumentIds::default(), delimiter: None }
+        Self { location, format, document_ids: DocumentIdRule::default(), delimiter: None }
     }
 
     /// The format that was named, or else that of the extension of `name`.

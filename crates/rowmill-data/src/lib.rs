@@ -8,8 +8,9 @@ mod columns;
 mod csv;
 mod dataset;
 mod decompress;
+mod deterministic_query;
 mod digest;
-mod document_ids;
+mod document_id_rule;
 #[cfg_attr(not(feature = "documents"), path = "without/documents.rs")]
 mod documents;
 #[cfg_attr(not(feature = "hub"), path = "without/download.rs")]
@@ -42,7 +43,6 @@ mod percent;
 mod read_ahead;
 mod record_placement;
 mod recorded;
-mod repeatable_query;
 mod spool;
 #[cfg_attr(not(feature = "sql"), path = "without/sql.rs")]
 mod sql;
@@ -54,25 +54,27 @@ mod would_read;
 
 pub use attach::{AttachmentSpec, attachment_loader, base_folder_of_input};
 pub use columns::{
-    WantedColumn, check_columns, check_stream_columns, column_list_text, columns_dataset, find_empty_columns,
+    WantedColumn, check_columns, column_checking_dataset, column_list_text, find_empty_columns,
+    select_columns,
 };
 pub use csv::FieldDelimiter;
-pub use dataset::{local_files, open_dataset, unexpected_delimiter_of};
-pub use document_ids::DocumentIds;
+pub use dataset::{local_input_files, open_dataset, overriding_delimiter_of};
+pub use deterministic_query::{is_deterministic_condition, is_deterministic_query};
+pub use document_id_rule::DocumentIdRule;
 pub use download::split_credential;
 pub use extract::{TextExtractor, extract_text, run_extract_child};
 pub use fetch::{
-    FetchEvent, FetchPurpose, FetchSettings, FetchStep, Fetcher, HubSettings, RetrySettings, fetch_to_disk,
+    FetchEvent, FetchEventKind, FetchPurpose, FetchSettings, Fetcher, HubSettings, RetrySettings,
+    fetch_to_disk,
 };
-pub use foreign_code::in_foreign_code;
+pub use foreign_code::is_in_foreign_code;
 pub use hub_address::HubAddress;
 pub use input::{FileList, InputFile, InputLocation, InputSpec, PartitionField};
 pub use input_format::InputFormat;
-pub use load_text::{TextName, load_text, local_path, redacted_source};
+pub use load_text::{TextOrigin, load_text, local_path, redacted_source};
 pub use overlapped::read_on_second_thread;
-pub use recorded::{record_rows, recorded_rows};
-pub use repeatable_query::{is_repeatable_condition, is_repeatable_query};
+pub use recorded::{open_recorded_rows, record_rows_in_file};
 pub use spool::spool_input;
 pub use sql::{duckdb_dataset, sql_dataset, where_dataset};
-pub use sql_settings::{ColumnType, DuckDbInput, SqlEngine, SqlSettings, WarnFn};
+pub use sql_settings::{ColumnTypeSetting, DuckDbInput, SqlEngine, SqlSettings, WarnFn};
 pub use would_read::input_would_read;

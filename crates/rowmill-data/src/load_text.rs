@@ -19,20 +19,20 @@ const MAX_TEXT: usize = 16 * 1024 * 1024;
 
 /// The origin of a text, for messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TextName {
+pub enum TextOrigin {
     /// A setting of the run.
     Setting(Setting),
     /// A field or a placeholder of an agent card.
     OfCard(&'static str),
 }
 
-impl From<Setting> for TextName {
+impl From<Setting> for TextOrigin {
     fn from(setting: Setting) -> Self {
         Self::Setting(setting)
     }
 }
 
-impl fmt::Display for TextName {
+impl fmt::Display for TextOrigin {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Setting(setting) => setting.fmt(out),
@@ -49,7 +49,7 @@ impl fmt::Display for TextName {
 /// # Errors
 ///
 /// There is nothing to read, or it is not UTF-8 text, or it is too long.
-pub async fn load_text(source: &str, name: TextName, fetcher: &Fetcher<'_>) -> Result<String, Problem> {
+pub async fn load_text(source: &str, name: TextOrigin, fetcher: &Fetcher<'_>) -> Result<String, Problem> {
     let bytes = match place_of(source, name)? {
         TextLocation::File(path) => read_on_thread(path, name).await?,
         TextLocation::Web(url) => fetch(url, name, fetcher.http).await?,
@@ -90,7 +90,7 @@ enum TextLocation {
     Hub(HubAddress),
 }
 
-fn place_of(source: &str, name: TextName) -> Result<TextLocation, Problem> {
+fn place_of(source: &str, name: TextOrigin) -> Result<TextLocation, Problem> {
     let Some((scheme, _)) = source.split_once("://") else { return Ok(TextLocation::File(source.into())) };
     let not_an_address = || {
         problem(format!("invalid URL for {name}: `{}`", redacted_source(source)))
@@ -111,13 +111,13 @@ fn place_of(source: &str, name: TextName) -> Result<TextLocation, Problem> {
 }
 
 /// Reads a file on a separate thread, because a pipe waits until somebody writes into it.
-async fn read_on_thread(path: PathBuf, name: TextName) -> Result<Vec<u8>, Problem> {
+async fn read_on_thread(path: PathBuf, name: TextOrigin) -> Result<Vec<u8>, Problem> {
     let read = tokio::task::spawn_blocking(move || read_file(&path, name)).await;
     read.map_err(|error| Problem::new(ProblemCode::Internal, "a worker thread failed").cause(error))?
 }
 
 /// Reads only enough to see that the text is too long. Named pipes work too.
-fn read_file(path: &Path, name: TextName) -> Result<Vec<u8>, Problem> {
+fn read_file(path: &Path, name: TextOrigin) -> Result<Vec<u8>, Problem> {
     let shown = path.display();
     let failed = |error: io::Error| match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidFilename => {
@@ -137,10 +137,10 @@ fn read_file(path: &Path, name: TextName) -> Result<Vec<u8>, Problem> {
 }
 
 /// The hint if a named file does not exist, or if the text itself was given instead of a path.
-fn missing_hint(path: &Path, name: TextName) -> String {
+fn missing_hint(path: &Path, name: TextOrigin) -> String {
     let is_text = path.to_string_lossy().contains(['{', '\n', ' ']);
     match name {
-        TextName::Setting(TEMPLATE) if is_text => {
+        TextOrigin::Setting(TEMPLATE) if is_text => {
             format!("{TEMPLATE} takes a file path; use {PROMPT} for the text of a prompt")
         }
         _ if is_text => format!("{name} takes a file path: write the text to a file and pass its path"),
@@ -148,7 +148,7 @@ fn missing_hint(path: &Path, name: TextName) -> String {
     }
 }
 
-async fn fetch(url: Url, name: TextName, http: &HttpClient) -> Result<Vec<u8>, Problem> {
+async fn fetch(url: Url, name: TextOrigin, http: &HttpClient) -> Result<Vec<u8>, Problem> {
     let shown = redacted_source(url.as_str());
     let answer = http.get(url).await.map_err(|failure| {
         problem(format!("no response for {name} from `{shown}`"))
@@ -182,8 +182,8 @@ pub fn redacted_source(source: &str) -> String {
 }
 
 /// Adds to a problem which text could not be loaded.
-fn for_text(found: Problem, name: TextName) -> Problem {
-    let message = format!("cannot get the text for {name}: {}", found.message.with_markers()).into();
+fn for_text(found: Problem, name: TextOrigin) -> Problem {
+    let message = format!("cannot get the text for {name}: {}", found.message.with_mention_markers()).into();
     Problem { code: ProblemCode::TextUnreadable, message, ..found }
 }
 

@@ -2,7 +2,7 @@
 
 use rowmill_core::ports::RowSource;
 use rowmill_types::settings::{ACCEPT_CHANGES, RESUME};
-use rowmill_types::{BadRow, ErrorKind, Problem, ProblemCode};
+use rowmill_types::{BadRow, Problem, ProblemCode, RowErrorKind};
 
 /// A source of rows from one file, which may be one of several.
 pub(crate) trait TextRowSource: RowSource {
@@ -35,7 +35,7 @@ impl RecordPlacement {
     }
 
     /// The bad row for the `at`th record of the file.
-    pub(crate) fn bad_row(&self, unit: RecordUnit, at: u64, kind: ErrorKind, what: &str) -> BadRow {
+    pub(crate) fn bad_row(&self, unit: RecordUnit, at: u64, kind: RowErrorKind, what: &str) -> BadRow {
         let message = match (&self.file, unit) {
             (None, RecordUnit::Line) => format!("Line {at}: {what}"),
             (None, RecordUnit::Item) => format!("Item {at}: {what}"),
@@ -82,6 +82,6 @@ impl RecordPlacement {
             None => what,
             Some(file) => format!("`{file}`: {what}"),
         };
-        BadRow { number: self.number(1), kind: ErrorKind::InvalidRow, message }
+        BadRow { number: self.number(1), kind: RowErrorKind::InvalidRow, message }
     }
 }

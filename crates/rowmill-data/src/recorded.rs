@@ -11,9 +11,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rowmill_core::json_text::write_compact;
-use rowmill_core::ports::{Dataset, DatasetColumn, InputIdentity, ReadLimit, ReadPosition, RowSource};
+use rowmill_core::ports::{Dataset, DatasetColumn, InputIdentity, InputReadProgress, ReadLimit, RowSource};
 use rowmill_types::settings::{OVERWRITE, WORK_DIR};
-use rowmill_types::{BadRow, ErrorKind, MessageText, Problem, ProblemCode, Row, SourceRow};
+use rowmill_types::{BadRow, DiagnosticText, Problem, ProblemCode, Row, RowErrorKind, RowReadResult};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -25,7 +25,11 @@ const ROOM: ReadLimit = ReadLimit { rows: 1024, bytes: 1 << 20 };
 /// # Errors
 ///
 /// The rows cannot be read, or the file cannot be written.
-pub fn record_rows(rows: Arc<dyn Dataset>, file: File, path: &Path) -> Result<Arc<dyn Dataset>, Problem> {
+pub fn record_rows_in_file(
+    rows: Arc<dyn Dataset>,
+    file: File,
+    path: &Path,
+) -> Result<Arc<dyn Dataset>, Problem> {
     let mut source = rows.open()?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
     let (mut batch, mut line) = (Vec::new(), String::new());
@@ -43,13 +47,13 @@ pub fn record_rows(rows: Arc<dyn Dataset>, file: File, path: &Path) -> Result<Ar
     let file = out.into_inner().map_err(|error| cannot_record(path, error.error()))?;
     // A resume relies on this file, so it must be at least as durable as the ledger.
     file.sync_data().map_err(|error| cannot_record(path, &error))?;
-    Ok(recorded_rows(rows, file))
+    Ok(open_recorded_rows(rows, file))
 }
 
-/// The rows that an earlier call of [`record_rows`] wrote to `file`. All other properties are taken from
+/// The rows that an earlier call of [`record_rows_in_file`] wrote to `file`. All other properties are taken from
 /// `rows`, whose rows are not read.
 #[must_use]
-pub fn recorded_rows(rows: Arc<dyn Dataset>, file: File) -> Arc<dyn Dataset> {
+pub fn open_recorded_rows(rows: Arc<dyn Dataset>, file: File) -> Arc<dyn Dataset> {
     Arc::new(RecordedRows { rows, file: Arc::new(file) })
 }
 
@@ -88,7 +92,7 @@ impl Dataset for RecordedRows {
         self.rows.default_id_field()
     }
 
-    fn read_notice(&self) -> Option<MessageText> {
+    fn read_notice(&self) -> Option<DiagnosticText> {
         self.rows.read_notice()
     }
 
@@ -120,7 +124,7 @@ struct RecordedSource {
 
 #[derive(Serialize, Deserialize)]
 struct BadFields {
-    kind: ErrorKind,
+    kind: RowErrorKind,
     message: String,
 }
 
@@ -144,7 +148,7 @@ impl RecordedSource {
 }
 
 impl RowSource for RecordedSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         let (mut rows, mut bytes) = (0, 0);
         while rows < room.rows.max(1) && (rows == 0 || bytes < room.bytes) {
             if !self.next_line()? {
@@ -165,20 +169,20 @@ impl RowSource for RecordedSource {
         Ok(passed)
     }
 
-    fn position(&self) -> ReadPosition {
-        ReadPosition { read: self.read, total: self.total }
+    fn position(&self) -> InputReadProgress {
+        InputReadProgress { read: self.read, total: self.total }
     }
 }
 
-fn write_line(row: &SourceRow, line: &mut String) {
+fn write_line(row: &RowReadResult, line: &mut String) {
     match row {
         Ok(row) => {
             line.push_str(&format!("{{\"number\":{},\"row\":", row.number()));
             // The text of a row may span lines; here it must be a single one.
-            if row.text().contains('\n') {
-                write_compact(row.text(), line);
+            if row.json_text().contains('\n') {
+                write_compact(row.json_text(), line);
             } else {
-                line.push_str(row.text());
+                line.push_str(row.json_text());
             }
         }
         Err(BadRow { number, kind, message }) => {
@@ -190,7 +194,7 @@ fn write_line(row: &SourceRow, line: &mut String) {
     line.push_str("}\n");
 }
 
-fn parsed(line: &[u8]) -> Result<SourceRow, Problem> {
+fn parsed(line: &[u8]) -> Result<RowReadResult, Problem> {
     let fields: LineFields<'_> =
         serde_json::from_slice(line).map_err(|error| unreadable(&error.to_string()))?;
     match (fields.row, fields.bad) {
@@ -223,8 +227,8 @@ mod tests {
         let mut source = rows.open().unwrap();
         let mut batch = Vec::new();
         while source.read(&mut batch, ReadLimit { rows: 2, bytes: 1 << 20 }).unwrap() {}
-        let shown = |row: &SourceRow| match row {
-            Ok(row) => format!("{} {}", row.number(), row.text()),
+        let shown = |row: &RowReadResult| match row {
+            Ok(row) => format!("{} {}", row.number(), row.json_text()),
             Err(bad) => format!("{} {} {}", bad.number, bad.kind, bad.message),
         };
         batch.iter().map(shown).collect()
@@ -242,12 +246,12 @@ mod tests {
         assert_eq!(expected.len(), 3);
         let path = home.path().join("rows");
         let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
-        let recorded = record_rows(Arc::clone(&rows), file, &path).unwrap();
+        let recorded = record_rows_in_file(Arc::clone(&rows), file, &path).unwrap();
         std::fs::write(&input, "{\"other\":1}\n").unwrap();
         std::fs::rename(&path, home.path().join("elsewhere")).unwrap();
         assert_eq!(texts(&*recorded), expected);
         assert_eq!(texts(&*recorded), expected, "read again");
-        let again = recorded_rows(rows, File::open(home.path().join("elsewhere")).unwrap());
+        let again = open_recorded_rows(rows, File::open(home.path().join("elsewhere")).unwrap());
         assert_eq!(texts(&*again), expected);
         let mut source = again.open().unwrap();
         assert_eq!((source.skip(2).unwrap(), source.skip(9).unwrap()), (2, 1));
@@ -270,7 +274,7 @@ mod tests {
         let rows =
             open_dataset(&InputSpec::new(InputLocation::File(input), Some(InputFormat::Jsonl))).unwrap();
         let file = File::options().read(true).write(true).create_new(true).open(&path).unwrap();
-        drop(record_rows(rows, file, &path).unwrap());
+        drop(record_rows_in_file(rows, file, &path).unwrap());
         let held = std::fs::metadata(&path).unwrap().len() as usize;
         assert!(held <= text.len() + 1_000 * 25, "{held} bytes for {} of text", text.len());
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
 use rowmill_types::settings::WORK_DIR;
-use rowmill_types::{MessageText, Problem, ProblemCode};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode};
 use tempfile::{Builder, TempPath};
 
 use crate::dataset::stream_format;
@@ -85,7 +85,7 @@ impl Dataset for SpooledDataset {
         self.rows.is_untyped()
     }
 
-    fn read_notice(&self) -> Option<MessageText> {
+    fn read_notice(&self) -> Option<DiagnosticText> {
         self.rows.read_notice()
     }
 }

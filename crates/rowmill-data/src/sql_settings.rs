@@ -4,14 +4,14 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
-use rowmill_types::MessageText;
+use rowmill_types::DiagnosticText;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{FieldDelimiter, FileList, InputFormat};
 
 /// Reports a warning to the user.
-pub type WarnFn = Arc<dyn Fn(MessageText) + Send + Sync>;
+pub type WarnFn = Arc<dyn Fn(DiagnosticText) + Send + Sync>;
 
 /// The settings of a query besides its text.
 #[derive(Debug, Clone, Copy)]
@@ -19,13 +19,14 @@ pub struct SqlSettings<'s> {
     /// The folder for temporary files; it must exist.
     pub temp: &'s Path,
     /// The declared types of columns.
-    pub types: &'s [ColumnType],
+    pub types: &'s [ColumnTypeSetting],
 }
 
 /// A column and its type: `--types zip=text`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct ColumnType {
+#[schemars(rename = "ColumnType")]
+pub struct ColumnTypeSetting {
     /// The name of the column.
     pub column: String,
     /// The name of the type, as in DuckDB.
@@ -51,7 +52,7 @@ pub struct DuckDbInput<'i> {
     /// The delimiter of a CSV input, if it was named.
     pub delimiter: Option<FieldDelimiter>,
     /// The declared types of columns.
-    pub types: &'i [ColumnType],
+    pub types: &'i [ColumnTypeSetting],
     /// All variables that there are, of which DuckDB gets those that it needs.
     pub variables: &'i [(OsString, OsString)],
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
-use rowmill_types::{MessageText, Problem, ProblemCode};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::block_reader::BlockReader;
@@ -59,7 +59,7 @@ impl Dataset for TextFilesDataset {
         self.format.format.is_untyped()
     }
 
-    fn read_notice(&self) -> Option<MessageText> {
+    fn read_notice(&self) -> Option<DiagnosticText> {
         self.format.delimiter.notice()
     }
 }
@@ -151,7 +151,7 @@ impl Dataset for StreamDataset {
         self.format.format.is_untyped()
     }
 
-    fn read_notice(&self) -> Option<MessageText> {
+    fn read_notice(&self) -> Option<DiagnosticText> {
         self.format.delimiter.notice()
     }
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use rowmill_core::limits::{
-    AnswerLengths, AnswerNeeds, BudgetLimits, CallNeed, CallSize, RemainingBudget, Spend,
+    AnswerLengthNeeds, AnswerLengths, BudgetLimits, CallNeed, CallSize, RemainingBudget, Spend,
 };
 use rowmill_types::{Attachment, Completion, FinishReason, Message, TokenUsage};
 
@@ -41,10 +41,10 @@ pub enum OutputCapChoice {
 }
 
 impl OutputCaps {
-    fn needs(&self, tried: PreviousAttempt) -> AnswerNeeds {
+    fn needs(&self, tried: PreviousAttempt) -> AnswerLengthNeeds {
         let lengths = self.lengths.lock().unwrap_or_else(PoisonError::into_inner);
         let needs = lengths.needs(self.thinking, tried.cut_at);
-        let needs = if self.reserves_output { needs.reduced() } else { needs };
+        let needs = if self.reserves_output { needs.cap_at_preferred() } else { needs };
         tried.cap.map_or(needs, |cap| needs.like_last_attempt(cap))
     }
 
@@ -108,8 +108,8 @@ impl CallDemand {
     ) -> Self {
         let text: usize = messages.iter().map(bytes_of).sum::<usize>() + endpoint.fixed_bytes;
         let files = messages.iter().flat_map(|message| &message.attachments);
-        let bytes = text + files.map(Attachment::estimated_text_bytes).sum::<usize>();
-        let input = max_input_tokens(endpoint.fixed_bytes, messages);
+        let bytes = text + files.map(Attachment::equivalent_prose_bytes).sum::<usize>();
+        let input = prompt_token_upper_bound(endpoint.fixed_bytes, messages);
         Self { bytes, input, row_left, tried: PreviousAttempt::default() }
     }
 
@@ -148,7 +148,7 @@ impl CallDemand {
         let cap = caps.filter(|caps| !caps.is_ignored.load(Ordering::Relaxed)).and_then(|caps| {
             let needs = caps.needs(self.tried);
             let of_run = size.output_cap(needs, left, calls);
-            let of_row = size.row_output_cap(needs, self.row_left);
+            let of_row = size.output_cap_in_row_budget(needs, self.row_left);
             [of_run, of_row].into_iter().flatten().min()
         });
         CallSizing { cap, max_spend: size.max_spend(cap) }
@@ -157,7 +157,7 @@ impl CallDemand {
 
 /// The maximum number of tokens of a prompt: its messages, and the bytes that every request has in common.
 #[must_use]
-pub fn max_input_tokens(fixed_bytes: usize, messages: &[Message]) -> u64 {
+pub fn prompt_token_upper_bound(fixed_bytes: usize, messages: &[Message]) -> u64 {
     // No tokenizer produces more tokens than there are bytes.
     let text = messages.iter().map(bytes_of).sum::<usize>() + fixed_bytes;
     let files = messages.iter().flat_map(|message| &message.attachments).map(Attachment::max_tokens);

@@ -5,16 +5,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::limits::{
-    AdmissionDecision, BreakerDecision, CallCharge, CallNeed, CallWait, CircuitBreaker, FailedCall,
-    FailureBlame, MinuteLimits, RefusalScope, RunShareId, WaitReason,
+    AdmissionDecision, BreakerDecision, CallNeed, CallWait, CircuitBreaker, FailedCall, FailureBlame,
+    LimiterRunId, MinuteLimits, RateLimitCharge, RefusalScope, WaitReason,
 };
 use rowmill_types::actions::RUN_AGAIN;
 use rowmill_types::settings::ON_QUOTA;
-use rowmill_types::{CallError, CallFailure, CallFault, Completion, Problem, ProblemCode};
+use rowmill_types::{CallError, CallFailure, CallRetryClass, Completion, Problem, ProblemCode};
 use tokio::sync::Notify;
 use tokio::sync::futures::Notified;
 
-use crate::limits::{CallQueue, EndpointSettings, OnQuota, SharedEndpoint, lock_unpoisoned};
+use crate::limits::{CallGateSettings, CallQueue, OnQuota, SharedEndpoint, lock_unpoisoned};
 
 /// While a call of another model probes the same provider, its end is polled at this interval.
 const PROBE_POLL: Duration = Duration::from_millis(250);
@@ -60,7 +60,7 @@ impl BlockedBy {
 pub struct CallGate {
     endpoint: Arc<SharedEndpoint>,
     /// The share of this run among those that use the model endpoint, and its number among all runs.
-    share: RunShareId,
+    share: LimiterRunId,
     run: u64,
     /// Held by the first waiting call of this run.
     turn: tokio::sync::Mutex<()>,
@@ -68,7 +68,7 @@ pub struct CallGate {
     queue: CallQueue,
     /// Notified when a call of this run has ended.
     changed: Notify,
-    settings: EndpointSettings,
+    settings: CallGateSettings,
 }
 
 impl fmt::Debug for CallGate {
@@ -81,8 +81,8 @@ impl CallGate {
     pub(crate) fn new(
         endpoint: Arc<SharedEndpoint>,
         queue: CallQueue,
-        (share, run): (RunShareId, u64),
-        settings: EndpointSettings,
+        (share, run): (LimiterRunId, u64),
+        settings: CallGateSettings,
     ) -> Self {
         let (turn, changed) = (tokio::sync::Mutex::new(()), Notify::new());
         Self { endpoint, share, run, turn, queue, changed, settings }
@@ -94,12 +94,12 @@ impl CallGate {
 
     /// For how long the provider has refused all calls.
     pub(crate) fn blocked_for(&self) -> Duration {
-        lock_unpoisoned(&self.endpoint.breaker).blocked_for(self.now())
+        lock_unpoisoned(&self.endpoint.breaker).time_without_answer(self.now())
     }
 
     /// The current maximum number of calls in flight.
-    pub(crate) fn allowed_calls(&self) -> usize {
-        lock_unpoisoned(&self.endpoint.limiter).allowed_calls(self.share)
+    pub(crate) fn max_calls_in_flight(&self) -> usize {
+        lock_unpoisoned(&self.endpoint.limiter).max_calls_in_flight(self.share)
     }
 
     /// The number of concurrent calls to make room for.
@@ -109,15 +109,15 @@ impl CallGate {
 
     /// The limits per minute that are known by now.
     #[must_use]
-    pub fn known_limits(&self) -> MinuteLimits {
-        lock_unpoisoned(&self.endpoint.limiter).known_limits(self.share)
+    pub fn effective_minute_limits(&self) -> MinuteLimits {
+        lock_unpoisoned(&self.endpoint.limiter).effective_minute_limits(self.share)
     }
 
     /// Whether another model should be asked, if there is one.
     pub(crate) fn is_down(&self) -> bool {
         let now = self.now();
         matches!(lock_unpoisoned(&self.endpoint.breaker).decide(now), BreakerDecision::Wait(_))
-            || lock_unpoisoned(&self.endpoint.limiter).is_exhausted(now)
+            || lock_unpoisoned(&self.endpoint.limiter).is_waiting_for_quota(now)
     }
 
     /// A permit, if it is available at once and no call waits for one.
@@ -189,7 +189,7 @@ impl CallGate {
 
     /// The wait that the provider asks of one call, if waiting is allowed.
     pub(crate) fn kept_wait(&self, asked: Option<Duration>) -> Option<Duration> {
-        asked.filter(|asked| self.settings.share.waits_for(*asked))
+        asked.filter(|asked| self.settings.share.accepts_requested_wait(*asked))
     }
 
     /// The wait of one call, capped at the allowed time.
@@ -211,14 +211,14 @@ impl CallGate {
         let breaker = lock_unpoisoned(&self.endpoint.breaker);
         let most = self.patience(&breaker);
         let is_stuck = matches!(wait.reason, WaitReason::Outage(_) | WaitReason::Throttled);
-        (is_stuck && !most.is_zero()).then(|| most.saturating_sub(breaker.blocked_for(self.now())))
+        (is_stuck && !most.is_zero()).then(|| most.saturating_sub(breaker.time_without_answer(self.now())))
     }
 
     /// Whether this wait still makes sense.
     fn check_patience(&self, wait: &CallWait) -> Result<(), Problem> {
         let breaker = lock_unpoisoned(&self.endpoint.breaker);
         let most = self.patience(&breaker);
-        let patience_ended = !most.is_zero() && breaker.blocked_for(self.now()) >= most;
+        let patience_ended = !most.is_zero() && breaker.time_without_answer(self.now()) >= most;
         match &wait.reason {
             WaitReason::Quota(cause) if self.settings.on_quota == OnQuota::Stop => {
                 Err(Problem::new(ProblemCode::QuotaExhausted, cause.clone()).hint(format!(
@@ -271,7 +271,7 @@ impl CallGate {
             AdmissionDecision::WaitForOwnRun(wait) => Err(BlockedBy::OwnRun(wait)),
             AdmissionDecision::Granted(charge) => {
                 if probe {
-                    breaker.record_probe();
+                    breaker.record_probe_sent();
                 }
                 Ok(CallPermit { gate: self.clone(), charge: Some(charge), probe })
             }
@@ -291,7 +291,7 @@ impl Drop for CallGate {
 #[derive(Debug)]
 pub(crate) struct CallPermit {
     gate: Arc<CallGate>,
-    charge: Option<CallCharge>,
+    charge: Option<RateLimitCharge>,
     probe: bool,
 }
 
@@ -301,10 +301,10 @@ impl CallPermit {
         let Some(charge) = self.charge.take() else { return };
         let now = self.gate.now();
         *lock_unpoisoned(&self.gate.endpoint.refusing_since) = None;
-        let is_back = lock_unpoisoned(&self.gate.endpoint.breaker).record_answer(charge.sent(), now);
+        let is_back = lock_unpoisoned(&self.gate.endpoint.breaker).record_answer(charge.sent_at(), now);
         let mut limiter = lock_unpoisoned(&self.gate.endpoint.limiter);
         if is_back {
-            limiter.restart(now);
+            limiter.restart_after_outage(now);
         }
         limiter.record_answer(&charge, completion.usage.as_ref(), completion.rate_limits.as_deref(), now);
     }
@@ -313,11 +313,11 @@ impl CallPermit {
     pub(crate) fn record_failure(mut self, row: u64, error: &CallError) -> FailureBlame {
         let Some(charge) = self.charge.take() else { return FailureBlame::Row };
         let now = self.gate.now();
-        let (rates, sent, run) = (error.rate_limits.as_deref(), charge.sent(), self.gate.run);
+        let (rates, sent, run) = (error.rate_limits.as_deref(), charge.sent_at(), self.gate.run);
         let mut breaker = lock_unpoisoned(&self.gate.endpoint.breaker);
         let mut limiter = lock_unpoisoned(&self.gate.endpoint.limiter);
-        let (is_back, blame) = match error.fault() {
-            CallFault::Throttled { after } if self.gate.is_unwaited(sent, after) => {
+        let (is_back, blame) = match error.retry_class() {
+            CallRetryClass::Throttled { after } if self.gate.is_unwaited(sent, after) => {
                 limiter.record_failure(&charge, rates, now);
                 let blame = match limiter.never_fits(&charge) {
                     true => FailureBlame::Row,
@@ -325,7 +325,7 @@ impl CallPermit {
                 };
                 (breaker.record_refusal(sent, now), blame)
             }
-            CallFault::Throttled { after } => {
+            CallRetryClass::Throttled { after } => {
                 let blame = match limiter.record_refusal(&charge, after, rates, now) {
                     _ if limiter.never_fits(&charge) => FailureBlame::Row,
                     RefusalScope::EveryCall => {
@@ -336,22 +336,22 @@ impl CallPermit {
                 };
                 (breaker.record_refusal(sent, now), blame)
             }
-            CallFault::Exhausted { after } => {
-                limiter.record_exhaustion(&charge, after, &error.message, now);
+            CallRetryClass::Exhausted { after } => {
+                limiter.record_quota_exhaustion(&charge, after, &error.message, now);
                 (breaker.record_refusal(sent, now), FailureBlame::Provider)
             }
-            CallFault::LocalLimit => {
-                let others_go_on = limiter.record_local_limit(&charge, now);
+            CallRetryClass::LocalShortage => {
+                let others_go_on = limiter.record_local_shortage(&charge, now);
                 if self.probe {
                     breaker.record_lost_probe(now);
                 }
                 return if others_go_on { FailureBlame::Provider } else { FailureBlame::Row };
             }
-            CallFault::Permanent | CallFault::Fatal => {
+            CallRetryClass::Permanent | CallRetryClass::Fatal => {
                 limiter.record_failure(&charge, rates, now);
                 (breaker.record_answer(sent, now), FailureBlame::Row)
             }
-            CallFault::Transient { .. } => {
+            CallRetryClass::Transient { .. } => {
                 // A probe shows whether the provider is back, not how many calls it can take.
                 let overloaded = !breaker.is_open()
                     && error.failure == CallFailure::Server
@@ -369,7 +369,7 @@ impl CallPermit {
             }
         };
         if is_back {
-            limiter.restart(now);
+            limiter.restart_after_outage(now);
         }
         blame
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rowmill_core::record::CallReport;
-use rowmill_types::{CallError, CallTiming, Completion, ErrorKind};
+use rowmill_types::{CallError, CallTiming, Completion, RowErrorKind};
 
 use crate::endpoint::ModelEndpoint;
 
@@ -43,7 +43,11 @@ pub(crate) fn call_report(
 }
 
 /// The report of a call without an answer.
-pub(crate) fn unanswered_call_report(kind: ErrorKind, status: Option<u16>, timing: CallTiming) -> CallReport {
+pub(crate) fn unanswered_call_report(
+    kind: RowErrorKind,
+    status: Option<u16>,
+    timing: CallTiming,
+) -> CallReport {
     CallReport {
         error: Some(kind),
         status,

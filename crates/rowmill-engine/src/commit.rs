@@ -1,9 +1,9 @@
 //! Commits: everything that happened goes to the ledger in one write, and is reported only after that.
 
-use rowmill_core::ports::{EventGroup, RecordId, RunEvent};
+use rowmill_core::ports::{EventGroup, LedgerRecordId, RunEvent};
 use rowmill_core::record::{RowRecord, RowReport, total_cost, total_usage};
 
-use crate::WorkerPlan;
+use crate::RowExecutionSetup;
 use crate::prepared::EndedRow;
 use crate::publish::{QueuedContent, QueuedRecord};
 use crate::row_work::RunContext;
@@ -67,7 +67,7 @@ impl RunDriver {
         kept: Vec<QueuedRecord>,
         ended: &mut [EndedRow],
         records: Vec<RowRecord>,
-        ids: Vec<RecordId>,
+        ids: Vec<LedgerRecordId>,
     ) {
         let mut queued_records = kept;
         let mut records = records.into_iter().zip(ids);
@@ -85,7 +85,7 @@ impl RunDriver {
     }
 
     /// Counts a row that is in the ledger.
-    fn settle(&mut self, ended: &EndedRow, worker: &WorkerPlan) {
+    fn settle(&mut self, ended: &EndedRow, worker: &RowExecutionSetup) {
         let called = self.in_flight.remove(&ended.ordinal);
         let result = ended.result();
         // The row's record includes the calls of earlier parts of the run, but they do not count for this part.
@@ -96,7 +96,7 @@ impl RunDriver {
         self.tally.saved += ended.saved;
         // Rejected answers were paid for, too.
         if ended.calls.iter().any(|call| call.usage.is_some()) {
-            self.history.add(&total_usage(&ended.calls), ended.end.saturating_sub(ended.start));
+            self.history.add_row(&total_usage(&ended.calls), ended.end.saturating_sub(ended.start));
         }
         let (usage, cost) = (total_usage(calls), total_cost(calls));
         let (number, error) = (ended.number, result.as_ref().err());

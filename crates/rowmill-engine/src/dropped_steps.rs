@@ -1,7 +1,7 @@
 //! Dropped steps of a row: their calls are reported all the same.
 
-use rowmill_core::record::{CallReport, ToolReport};
-use rowmill_types::{CallTiming, ErrorKind, Money, RowError};
+use rowmill_core::record::{CallReport, ToolCallReport};
+use rowmill_types::{CallTiming, Money, RowError, RowErrorKind};
 use tokio::time::Instant;
 
 use crate::call_report::unanswered_call_report;
@@ -26,13 +26,13 @@ pub(crate) struct DroppedToolCall {
     pub(crate) node: usize,
     /// The id of the call.
     pub(crate) call: String,
-    pub(crate) report: ToolReport,
+    pub(crate) report: ToolCallReport,
 }
 
 impl DroppedSteps {
     /// The error of an aborted row; `None` if nothing was under way for it.
     pub(crate) fn aborted_error(&self) -> Option<RowError> {
-        let asked = self.calls.iter().any(|call| call.error == Some(ErrorKind::Interrupted));
+        let asked = self.calls.iter().any(|call| call.error == Some(RowErrorKind::Interrupted));
         let message = match (self.tools.first(), asked) {
             (None, false) => return None,
             (None, true) => {
@@ -48,7 +48,7 @@ impl DroppedSteps {
                 )
             }
         };
-        Some(RowError::new(ErrorKind::Interrupted, message))
+        Some(RowError::new(RowErrorKind::Interrupted, message))
     }
 }
 
@@ -70,7 +70,8 @@ impl Drop for ModelTurn<'_> {
         if let Some(sent) = self.sent.take() {
             let timing = CallTiming { first_token: None, response: sent.elapsed() };
             // A step that a panic dropped was not dropped by the user.
-            let kind = if std::thread::panicking() { ErrorKind::Internal } else { ErrorKind::Interrupted };
+            let kind =
+                if std::thread::panicking() { RowErrorKind::Internal } else { RowErrorKind::Interrupted };
             calls.reports.push(unanswered_call_report(kind, None, timing));
             calls.unknown += 1;
             self.row.mark_maybe_billed(true);

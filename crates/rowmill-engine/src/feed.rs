@@ -6,15 +6,17 @@
 use std::collections::VecDeque;
 use std::task::{Context, Poll};
 
-use rowmill_core::ports::{ReadLimit, ReadPosition, RecordId, RecordReader, RowSource, RunEpoch, TurnEvent};
+use rowmill_core::ports::{
+    InputReadProgress, LedgerRecordId, ReadLimit, RecordReader, RowSource, RowStepEvent, RunEpoch,
+};
 use rowmill_core::record::RowRecord;
 use rowmill_core::resume::{ResumeIndex, ResumeRowStatus};
 use rowmill_core::select::{
-    IdRule, IdSet, RowChoice, RowNumberDigest, RowRange, RowSelector, duplicate_id_error,
+    ComparedRowRange, IdRule, IdSet, RowChoice, RowNumberDigest, RowSelector, duplicate_id_error,
 };
-use rowmill_types::{BadRow, Problem, ProblemCode, Row, RowError, RowId, SourceRow};
+use rowmill_types::{BadRow, Problem, ProblemCode, Row, RowError, RowId, RowReadResult};
 
-use crate::IdCheck;
+use crate::IdCheckPhase;
 use crate::panics::catch_panic;
 use crate::prepared::EarlierEvents;
 
@@ -41,9 +43,9 @@ pub(crate) enum RowWork {
     /// It failed before anything could be sent.
     Fail(RowError, Option<Row>),
     /// Its record is in the ledger already; publish it.
-    Kept(RecordId),
+    Kept(LedgerRecordId),
     /// Its record is in the ledger already; map its answer again.
-    MapAgain(RecordId, Result<String, RowError>),
+    MapAgain(LedgerRecordId, Result<String, RowError>),
 }
 
 /// What was read since the previous batch.
@@ -57,7 +59,7 @@ pub(crate) struct ReadBatch {
     pub(crate) waiting: u64,
     /// The numbers of the rows that were skipped.
     pub(crate) places: RowNumberDigest,
-    pub(crate) position: ReadPosition,
+    pub(crate) position: InputReadProgress,
 }
 
 /// The input of a read.
@@ -65,7 +67,7 @@ pub(crate) struct RowFeed {
     pub(crate) source: Box<dyn RowSource>,
     pub(crate) selector: RowSelector,
     pub(crate) ids: IdRule,
-    pub(crate) id_check: IdCheck,
+    pub(crate) id_check: IdCheckPhase,
     pub(crate) resume: ResumeIndex,
     /// Reads back the step events of rows from before a crash.
     pub(crate) ledger: Box<dyn RecordReader>,
@@ -78,11 +80,11 @@ pub(crate) struct RowFeed {
 /// The progress of the read.
 #[derive(Default)]
 struct ReadProgress {
-    rows: Vec<SourceRow>,
+    rows: Vec<RowReadResult>,
     /// The ids of the rows so far, if they are checked while reading.
     seen: IdSet,
     /// The remaining rows, as far as they were compared with the output.
-    stretches: VecDeque<RowRange>,
+    stretches: VecDeque<ComparedRowRange>,
 }
 
 impl ReadProgress {
@@ -135,7 +137,8 @@ impl RowReader {
 impl RowFeed {
     /// Starts reading.
     pub(crate) fn reader(mut self) -> RowReader {
-        let progress = ReadProgress { stretches: self.resume.take_row_ranges(), ..ReadProgress::default() };
+        let progress =
+            ReadProgress { stretches: self.resume.take_compared_ranges(), ..ReadProgress::default() };
         RowReader { feed: self, progress }
     }
 
@@ -166,7 +169,7 @@ impl RowFeed {
         progress: &mut ReadProgress,
     ) -> Result<(ReadBatch, bool), Problem> {
         let passed = self.source.skip(rows)?;
-        self.selector.take_candidates(passed);
+        self.selector.record_taken_candidates(passed);
         let places = progress.advance(passed);
         let (input_rows, selected, skipped) = (passed, passed, passed);
         let position = self.source.position();
@@ -174,7 +177,11 @@ impl RowFeed {
         Ok((batch, passed < rows || self.selector.is_finished()))
     }
 
-    fn choose(&mut self, rows: &mut Vec<SourceRow>, seen: &mut IdSet) -> Result<(ReadBatch, bool), Problem> {
+    fn choose(
+        &mut self,
+        rows: &mut Vec<RowReadResult>,
+        seen: &mut IdSet,
+    ) -> Result<(ReadBatch, bool), Problem> {
         let mut batch = ReadBatch { position: self.source.position(), ..ReadBatch::default() };
         for row in rows.drain(..) {
             match self.selector.decide() {
@@ -227,12 +234,12 @@ impl RowFeed {
     /// Reads back the turns of a row that were finished before a crash.
     fn recall(&mut self, taken: &mut TakenRow) -> Result<(), Problem> {
         let RowWork::Call(_, recalled) = &mut taken.work else { return Ok(()) };
-        recalled.failed_before = self.resume.failed_before_parking(&taken.id);
-        let (ids, reported) = self.resume.turns_of(&taken.id);
+        recalled.failed_before = self.resume.parked_row_retry_epoch(&taken.id);
+        let (ids, reported) = self.resume.step_event_records(&taken.id);
         recalled.reported = reported;
         for id in ids {
             let line = self.ledger.read(*id)?;
-            let (asked, step_event) = TurnEvent::parse(&line).map_err(|what| {
+            let (asked, step_event) = RowStepEvent::parse(&line).map_err(|what| {
                 Problem::new(ProblemCode::LedgerUnusable, "a turn of the ledger cannot be read").cause(what)
             })?;
             recalled.question_key = Some(asked);
@@ -242,7 +249,7 @@ impl RowFeed {
     }
 
     /// Reads back the result of a row from an earlier run.
-    fn again(&mut self, id: RecordId) -> Result<RowWork, Problem> {
+    fn again(&mut self, id: LedgerRecordId) -> Result<RowWork, Problem> {
         let record = RowRecord::parse(self.ledger.read(id)?).and_then(|record| record.outcome());
         let outcome = record.map_err(|error| {
             Problem::new(ProblemCode::LedgerUnusable, "a record of the ledger cannot be read").cause(error)
@@ -250,7 +257,7 @@ impl RowFeed {
         Ok(RowWork::MapAgain(id, outcome))
     }
 
-    fn identify(&self, row: SourceRow, seen: &mut IdSet) -> TakenRow {
+    fn identify(&self, row: RowReadResult, seen: &mut IdSet) -> TakenRow {
         let row = match row {
             Ok(row) => row,
             Err(BadRow { number, kind, message }) => {
@@ -263,7 +270,7 @@ impl RowFeed {
         };
         let number = row.number();
         let error = match self.ids.row_id(&row) {
-            Ok(id) if self.id_check == IdCheck::Done || seen.insert(&id) => {
+            Ok(id) if self.id_check == IdCheckPhase::Done || seen.insert(&id) => {
                 return TakenRow { number, id, work: RowWork::Call(row, EarlierEvents::default()) };
             }
             Ok(id) => duplicate_id_error(self.ids.field.as_deref().unwrap_or_default(), &id),

@@ -12,14 +12,14 @@ use futures_util::stream::{FuturesOrdered, FuturesUnordered, select};
 use futures_util::{FutureExt, StreamExt};
 use rowmill_core::answer_key::answer_key;
 use rowmill_core::ports::{AnswerKey, AttachmentLoader, StoredAnswer};
-use rowmill_core::record::AnswerReuse;
+use rowmill_core::record::ReusedAnswerSource;
 use rowmill_core::validate::ResultSchema;
-use rowmill_types::{Attachment, ErrorKind, Message, RowError};
+use rowmill_types::{Attachment, Message, RowError, RowErrorKind};
 
 use crate::feed::TakenRow;
 use crate::prepared::{EndedRow, NamedInputRow, PreparedRow};
 use crate::row_work::panic_message;
-use crate::{AnswerCache, RowWorker, RowWorkerSource, WorkerAssignment, WorkerPlan};
+use crate::{AnswerCache, RowExecutionSetup, RowWorker, RowWorkerSource, WorkerAssignment};
 
 /// The maximum number of prompts rendered ahead: their memory is not counted before they are ready.
 const MOST_PROMPTS: usize = 16;
@@ -64,7 +64,7 @@ pub(crate) struct RowIntake {
 }
 
 impl RowIntake {
-    pub(crate) fn new(worker: &WorkerPlan) -> Self {
+    pub(crate) fn new(worker: &RowExecutionSetup) -> Self {
         let row_workers = match &worker.assignment {
             WorkerAssignment::Shared(_) => None,
             WorkerAssignment::PerRow(row_workers) => Some(Arc::clone(row_workers)),
@@ -131,7 +131,7 @@ impl RowIntake {
             let finding = AssertUnwindSafe(row_workers.worker_for_row(&prepared.row)).catch_unwind();
             let row_worker = finding.await.unwrap_or_else(|panic| {
                 let message = format!("choosing the worker panicked: {}", panic_message(&*panic));
-                Err(RowError::new(ErrorKind::Function, message))
+                Err(RowError::new(RowErrorKind::Function, message))
             });
             LookupResult::Worker(prepared, row_worker)
         }));
@@ -145,7 +145,7 @@ impl RowIntake {
         self.find_out(Box::pin(async move {
             let loading = AssertUnwindSafe(attachments.load(&prepared.row)).catch_unwind();
             let files = loading.await.unwrap_or_else(|_| {
-                Err(RowError::new(ErrorKind::Internal, "reading the files of the row panicked"))
+                Err(RowError::new(RowErrorKind::Internal, "reading the files of the row panicked"))
             });
             LookupResult::Files(prepared, files)
         }));
@@ -298,7 +298,7 @@ impl RowIntake {
         self.following -= followers.len();
         let mut ended = Vec::with_capacity(followers.len());
         for follower in followers {
-            match follower.end_with_stored_answer(answer, AnswerReuse::Duplicate, schema, now) {
+            match follower.end_with_stored_answer(answer, ReusedAnswerSource::Duplicate, schema, now) {
                 Ok(row) => ended.push(row),
                 // The answer was valid a moment ago, so it is valid for this row, too.
                 Err(follower) => self.ready.push_back(*follower),
@@ -345,7 +345,7 @@ impl RowIntake {
 
 /// The error of a row whose prompt panicked.
 pub(crate) fn prompt_panicked(panic: &(dyn Any + Send)) -> RowError {
-    RowError::new(ErrorKind::Prompt, format!("the prompt panicked: {}", panic_message(panic)))
+    RowError::new(RowErrorKind::Prompt, format!("the prompt panicked: {}", panic_message(panic)))
 }
 
 /// A row that failed before anything was sent for it.

@@ -38,16 +38,16 @@ mod tries;
 mod waiting_rows;
 mod wake;
 
-pub use call_demand::{OutputCapChoice, OutputCaps, max_input_tokens};
+pub use call_demand::{OutputCapChoice, OutputCaps, prompt_token_upper_bound};
 pub use call_gate::CallGate;
 pub use endpoint::{BatchTerms, ModelEndpoint};
-pub use limits::{EndpointKey, EndpointSettings, OnQuota, SharedLimits};
+pub use limits::{CallGateSettings, EndpointKey, OnQuota, SharedLimits};
 pub use memory::ROW_MEMORY;
 pub use plan::{
-    AnswerCache, ErrorRateLimit, IdCheck, ReadingThread, RecordSinks, RoleModels, RowWorker, RowWorkerSource,
-    RunPlan, StopRules, ToolAccess, WorkerAssignment, WorkerPlan,
+    AnswerCache, ErrorRateLimit, IdCheckPhase, ModelRoleEndpoints, ReadingThread, RecordSinks,
+    RowExecutionSetup, RowWorker, RowWorkerSource, RunSetup, StopRules, ToolSetup, WorkerAssignment,
 };
 pub use row_work::panic_message;
-pub use run::{RunEnd, run_plan};
+pub use run::{RunOutcome, execute_run};
 pub use stop::StopHandle;
 pub use stop_policy::StopCause;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use rowmill_core::limits::{CircuitBreaker, MinuteLimits, PaceMode, RateLimiter, RunShareSettings};
+use rowmill_core::limits::{CircuitBreaker, MinuteLimits, PaceMode, RateLimiter, RunPaceSettings};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
@@ -60,9 +60,9 @@ pub struct EndpointKey {
 
 /// The settings of one run for its calls to a model endpoint.
 #[derive(Debug, Clone, Copy)]
-pub struct EndpointSettings {
+pub struct CallGateSettings {
     /// How calls are paced, and how long they wait.
-    pub share: RunShareSettings,
+    pub share: RunPaceSettings,
     /// What to do when the quota is exhausted.
     pub on_quota: OnQuota,
 }
@@ -77,11 +77,11 @@ pub enum OnQuota {
     Stop,
 }
 
-impl EndpointSettings {
+impl CallGateSettings {
     /// Identifies what this run's calls wait for: calls of other runs must not queue behind them unless they wait for
     /// the same.
     fn queue(&self) -> CallQueueKey {
-        let RunShareSettings { pace, rates, .. } = self.share;
+        let RunPaceSettings { pace, rates, .. } = self.share;
         let MinuteLimits { requests, tokens, input_tokens, output_tokens } = rates;
         let caps = [requests, tokens, input_tokens, output_tokens].map(|cap| cap.is_some());
         (pace == PaceMode::Auto, caps)
@@ -99,7 +99,7 @@ impl SharedLimits {
 
     /// The call gate of this run for a model endpoint; the same one for the same endpoint.
     #[must_use]
-    pub fn gate(&self, key: EndpointKey, settings: EndpointSettings) -> Arc<CallGate> {
+    pub fn gate(&self, key: EndpointKey, settings: CallGateSettings) -> Arc<CallGate> {
         let mut gates = lock_unpoisoned(&self.gates);
         if let Some(gate) = gates.get(&key) {
             return Arc::clone(gate);

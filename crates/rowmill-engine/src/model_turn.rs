@@ -13,8 +13,8 @@ use rowmill_core::record::CallReport;
 use rowmill_core::validate::extract_json;
 use rowmill_types::settings::ROW_TIMEOUT;
 use rowmill_types::{
-    CallError, CallFailure, CallFault, Completion, ErrorKind, FinishReason, Message, Money, Request,
-    RequestPurpose, RowError,
+    CallError, CallFailure, CallRetryClass, Completion, FinishReason, Message, Money, Request,
+    RequestPurpose, RowError, RowErrorKind,
 };
 use tokio::time::Instant;
 
@@ -176,7 +176,7 @@ impl<'a> ModelTurn<'a> {
         let shared = self.row.shared;
         loop {
             let Some(endpoint) = self.endpoint_at(self.endpoint) else {
-                return Err(RowError::new(ErrorKind::Internal, "there is no model").into());
+                return Err(RowError::new(RowErrorKind::Internal, "there is no model").into());
             };
             let demand = CallDemand::for_messages(endpoint, &request.messages, self.row.remaining_budget())
                 .as_retry(self.tried);
@@ -411,5 +411,5 @@ async fn within<T>(limit: Duration, mut answer: BoxFuture<'_, T>) -> Option<T> {
 
 /// Whether no row can succeed after this failure.
 pub(crate) fn is_fatal(error: &CallError) -> bool {
-    error.fault() == CallFault::Fatal
+    error.retry_class() == CallRetryClass::Fatal
 }

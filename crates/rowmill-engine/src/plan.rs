@@ -12,7 +12,7 @@ use rowmill_core::ports::{
     AnswerMapper, AnswerStore, AttachmentLoader, Dataset, HookRunner, Observer, OpenLedger, PromptMaker,
     RecordSink, RowSource, ToolHost,
 };
-use rowmill_core::record::TraceSettings;
+use rowmill_core::record::RedactedTraceFacts;
 use rowmill_core::redact::Redactor;
 use rowmill_core::resume::ResumeIndex;
 use rowmill_core::retry;
@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 use crate::{ModelEndpoint, StopHandle};
 
 /// Everything that defines one run.
-pub struct RunPlan {
+pub struct RunSetup {
     /// The id of the run; part of every request's key.
     pub run: String,
     /// Input rows.
@@ -36,11 +36,11 @@ pub struct RunPlan {
     /// How rows get their ids.
     pub ids: IdRule,
     /// Whether ids were checked before.
-    pub id_check: IdCheck,
+    pub id_check: IdCheckPhase,
     /// The state that an earlier run left.
     pub resume: ResumeIndex,
     /// How rows are answered.
-    pub worker: WorkerPlan,
+    pub worker: RowExecutionSetup,
     /// The maximum number of rows worked on at once.
     pub parallel: usize,
     /// The maximum memory of the rows that are worked on, in bytes: their texts, their prompts and their requests. A
@@ -63,7 +63,7 @@ pub struct RunPlan {
     pub stop: StopHandle,
 }
 
-impl fmt::Debug for RunPlan {
+impl fmt::Debug for RunSetup {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Plan")
             .field("run", &self.run)
@@ -94,7 +94,7 @@ impl ReadingThread {
 
 /// Whether the ids of all rows are known to be good.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum IdCheck {
+pub enum IdCheckPhase {
     /// The input was read before, and every id is valid and unique.
     Done,
     /// The input can be read only once: rows with invalid or repeated ids fail.
@@ -103,7 +103,7 @@ pub enum IdCheck {
 
 /// How rows are answered.
 #[derive(Debug)]
-pub struct WorkerPlan {
+pub struct RowExecutionSetup {
     /// The assignment of row workers to rows.
     pub assignment: WorkerAssignment,
     /// Spending limits per row.
@@ -127,7 +127,7 @@ pub struct WorkerPlan {
     /// Whether envelopes contain the input row.
     pub include_input: bool,
     /// The settings for the traces of rows, if traces are kept.
-    pub traces: Option<Arc<TraceSettings>>,
+    pub traces: Option<Arc<RedactedTraceFacts>>,
     /// Removes secrets from results, errors and kept turns.
     pub redactor: Redactor,
     /// How errors of rows name settings.
@@ -146,7 +146,7 @@ pub enum WorkerAssignment {
 impl WorkerAssignment {
     /// The models of all rows, if all rows have the same.
     #[must_use]
-    pub fn endpoints(&self) -> Vec<Arc<ModelEndpoint>> {
+    pub fn shared_endpoints(&self) -> Vec<Arc<ModelEndpoint>> {
         let model_roles =
             self.shared_worker().map(|row_worker| row_worker.model_roles.as_slice()).unwrap_or_default();
         model_roles.iter().flat_map(|model_role| model_role.endpoints.iter().cloned()).collect()
@@ -180,14 +180,14 @@ pub struct RowWorker {
     /// The agent graph, the schema of results, and how often answers are corrected.
     pub graph: Arc<AgentGraph>,
     /// The models of each model role of the agent graph, in the same order. Never empty.
-    pub model_roles: Vec<RoleModels>,
+    pub model_roles: Vec<ModelRoleEndpoints>,
     /// The tools of its agents.
-    pub tools: Option<ToolAccess>,
+    pub tools: Option<ToolSetup>,
 }
 
 /// The models of one model role.
 #[derive(Debug, Clone)]
-pub struct RoleModels {
+pub struct ModelRoleEndpoints {
     /// The model, then its fallbacks for when it gives no answer. Never empty.
     pub endpoints: Vec<Arc<ModelEndpoint>>,
     /// The files that the model accepts.
@@ -196,7 +196,7 @@ pub struct RoleModels {
 
 /// What agents can use besides their models.
 #[derive(Debug, Clone)]
-pub struct ToolAccess {
+pub struct ToolSetup {
     /// Calls tools.
     pub host: Arc<dyn ToolHost>,
     /// Calls hooks, if there are any.
@@ -242,14 +242,14 @@ pub struct ErrorRateLimit {
     #[schemars(range(min = 0.0, max = 1.0))]
     pub share: f64,
     /// Apply it only after this many rows.
-    #[serde(default = "ErrorRateLimit::default_after")]
+    #[serde(default = "ErrorRateLimit::default_minimum_rows")]
     pub after: u64,
 }
 
 impl ErrorRateLimit {
     /// The default for how many rows must have ended before the share is looked at.
     #[must_use]
-    pub fn default_after() -> u64 {
+    pub fn default_minimum_rows() -> u64 {
         100
     }
 }
@@ -262,7 +262,7 @@ pub struct AnswerCache {
     /// Identifies everything that shapes an answer besides the messages.
     pub identity: String,
     /// The mark of a row whose answer was in the store before the run started.
-    pub kept_before: rowmill_core::record::AnswerReuse,
+    pub kept_before: rowmill_core::record::ReusedAnswerSource,
 }
 
 /// Where records of ended rows go.

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::agent::{RowState, RowTranscript, StepEvent};
-use rowmill_core::answer_judgement::{AnswerJudgement, judge_answer};
+use rowmill_core::answer_consequence::{AnswerConsequence, judge_answer};
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{
-    AnswerKey, AnswerMapper, AnsweredRow, MappedResult, NamedRow, RecordId, RunEpoch, StoredAnswer,
+    AnswerKey, AnswerMapper, AnsweredRow, LedgerRecordId, NamedRow, ResultVerdict, RunEpoch, StoredAnswer,
 };
 use rowmill_core::record::{
-    AnswerReuse, CallReport, InputField, RatingReport, ReusableAnswer, RowRecord, RowReport,
-    StoredAnswerForm, ToolReport, TraceReport, total_cost, total_usage,
+    CallReport, EnvelopeInput, LowRatingReport, ReusableAnswer, ReusableAnswerEncoding, ReusedAnswerSource,
+    RowRecord, RowReport, RowTraceData, ToolCallReport, total_cost, total_usage,
 };
 use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
-use rowmill_types::{CallError, Completion, ErrorKind, Message, MessageText, Row, RowError, RowId};
+use rowmill_types::{CallError, Completion, DiagnosticText, Message, Row, RowError, RowErrorKind, RowId};
 
 use crate::memory::MemoryReservation;
 use crate::row_work::panic_message;
-use crate::{RowWorker, WorkerPlan};
+use crate::{RowExecutionSetup, RowWorker};
 
 /// A row with its prompt, once that is ready.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ pub(crate) struct EarlierEvents {
 pub(crate) struct EarlierCalls {
     /// The calls that no record includes yet.
     pub(crate) calls: Vec<CallReport>,
-    pub(crate) tools: Vec<ToolReport>,
+    pub(crate) tools: Vec<ToolCallReport>,
     /// The cost of the calls that a record includes.
     pub(crate) reported: Spend,
     /// Whether no earlier part of the run has counted them.
@@ -113,23 +113,23 @@ impl PreparedRow {
     /// The approximate memory of the row: its text, its prompt, and its requests.
     pub(crate) fn bytes(&self) -> usize {
         let prompt: usize = self.messages.iter().map(|message| message.text.len()).sum();
-        self.row.text().len() + 2 * prompt
+        self.row.json_text().len() + 2 * prompt
     }
 
     /// Ends the row with a paid answer; returns it if the answer does not satisfy the schema.
     pub(crate) fn end_with_stored_answer(
         self,
         answer: &StoredAnswer,
-        reused: AnswerReuse,
+        reused: ReusedAnswerSource,
         schema: Option<&ResultSchema>,
         now: Duration,
     ) -> Result<EndedRow, Box<Self>> {
         let completion = Completion::from_text(answer.text.clone());
         let result = match judge_answer(&completion, schema, false) {
             // A string is always JSON, so the fallback is never used.
-            AnswerJudgement::Text => serde_json::to_string(&completion.text).unwrap_or_default(),
-            AnswerJudgement::Json(result) => result,
-            AnswerJudgement::Repair(_) | AnswerJudgement::Failed(_) => return Err(Box::new(self)),
+            AnswerConsequence::Text => serde_json::to_string(&completion.text).unwrap_or_default(),
+            AnswerConsequence::Json(result) => result,
+            AnswerConsequence::Repair(_) | AnswerConsequence::Failed(_) => return Err(Box::new(self)),
         };
         let unasked =
             EndedRow::without_call(NamedInputRow::of(self.ordinal, self.id, self.row), Ok(result), now);
@@ -149,9 +149,9 @@ pub(crate) struct EndedRow {
     /// How many of them an earlier part of the run made.
     pub(crate) calls_before: usize,
     /// The tools that were called.
-    pub(crate) tools: Vec<ToolReport>,
+    pub(crate) tools: Vec<ToolCallReport>,
     /// Answers that are rated lower than requested.
-    pub(crate) below_min_rating: Vec<RatingReport>,
+    pub(crate) below_min_rating: Vec<LowRatingReport>,
     /// Answers that violated the schema and were requested again.
     pub(crate) repairs: u64,
     pub(crate) start: Duration,
@@ -165,17 +165,17 @@ pub(crate) struct EndedRow {
     /// The key of its request, and the answer that other rows may reuse.
     pub(crate) key: Option<AnswerKey>,
     pub(crate) kept: Option<StoredAnswer>,
-    pub(crate) reused: Option<AnswerReuse>,
+    pub(crate) reused: Option<ReusedAnswerSource>,
     /// The transcript, if traces are kept and anything happened.
     pub(crate) trace: Option<Box<RowTranscript>>,
     /// Whether its answer counts as a result, once that is known.
-    pub(crate) verdict: MappedResult,
+    pub(crate) verdict: ResultVerdict,
     /// The error, if mapping the answer failed.
     pub(crate) unfinished: Option<Box<Result<String, RowError>>>,
     /// Whether its record is in the ledger from an earlier run.
     pub(crate) again: bool,
     /// Its record, if the ledger has it already.
-    pub(crate) kept_first: Option<Box<(RowRecord, RecordId)>>,
+    pub(crate) kept_first: Option<Box<(RowRecord, LedgerRecordId)>>,
 }
 
 /// A row of the input with its id.
@@ -224,7 +224,7 @@ impl EndedRow {
             kept: None,
             reused: None,
             trace: None,
-            verdict: MappedResult::Result,
+            verdict: ResultVerdict::Result,
             unfinished: None,
             again: false,
             kept_first: None,
@@ -232,7 +232,7 @@ impl EndedRow {
     }
 
     /// Prepares the outcome for recording: settings get the names that the user knows, and secrets are removed.
-    pub(crate) fn redact_outcome(&mut self, worker: &WorkerPlan) {
+    pub(crate) fn redact_outcome(&mut self, worker: &RowExecutionSetup) {
         if let Err(error) = &mut self.outcome {
             error.message = std::mem::take(&mut error.message).with_vocabulary(worker.vocabulary);
         }
@@ -254,7 +254,7 @@ impl EndedRow {
             }
             Err(error) => {
                 if let Cow::Owned(hidden) = redactor.redact(&error.message) {
-                    error.message = MessageText::from_plain(hidden);
+                    error.message = DiagnosticText::from_plain(hidden);
                 }
                 error.raw_text.iter_mut().for_each(clean);
             }
@@ -269,7 +269,10 @@ impl EndedRow {
         let finishing = AnsweredRow { row: self.number, result, calls: &self.calls };
         let finished = catch_unwind(AssertUnwindSafe(|| finish.map_answer(finishing)));
         let finished = finished.unwrap_or_else(|panic| {
-            Err(RowError::new(ErrorKind::Output, format!("the output panicked: {}", panic_message(&*panic))))
+            Err(RowError::new(
+                RowErrorKind::Output,
+                format!("the output panicked: {}", panic_message(&*panic)),
+            ))
         });
         match finished {
             Ok(verdict) => self.verdict = verdict,
@@ -287,11 +290,11 @@ impl EndedRow {
         self.unfinished.as_deref().unwrap_or(&self.outcome)
     }
 
-    pub(crate) fn report<'a>(&'a self, worker: &'a WorkerPlan) -> RowReport<'a> {
+    pub(crate) fn report<'a>(&'a self, worker: &'a RowExecutionSetup) -> RowReport<'a> {
         let input = match (&self.row, worker.include_input) {
-            (_, false) => InputField::Absent,
-            (Some(row), true) => InputField::Row(row),
-            (None, true) => InputField::Unreadable,
+            (_, false) => EnvelopeInput::Absent,
+            (Some(row), true) => EnvelopeInput::Row(row),
+            (None, true) => EnvelopeInput::Unreadable,
         };
         RowReport {
             id: &self.id,
@@ -308,20 +311,20 @@ impl EndedRow {
             trace: worker
                 .traces
                 .as_deref()
-                .map(|settings| TraceReport { transcript: self.trace.as_deref(), settings }),
+                .map(|settings| RowTraceData { transcript: self.trace.as_deref(), settings }),
         }
     }
 
     /// The answer for the cache, if it may be reused for the same request.
-    fn reusable(&self, worker: &WorkerPlan) -> Option<ReusableAnswer> {
+    fn reusable(&self, worker: &RowExecutionSetup) -> Option<ReusableAnswer> {
         let key = self.key.filter(|_| self.kept.is_some())?;
         let has_schema =
             worker.assignment.shared_worker().is_some_and(|row_worker| row_worker.graph.schema().is_some());
-        let form = if has_schema { StoredAnswerForm::Json } else { StoredAnswerForm::Text };
+        let form = if has_schema { ReusableAnswerEncoding::Json } else { ReusableAnswerEncoding::Text };
         Some(ReusableAnswer { key, form })
     }
 
-    pub(crate) fn record(&self, worker: &WorkerPlan) -> RowRecord {
+    pub(crate) fn record(&self, worker: &RowExecutionSetup) -> RowRecord {
         RowRecord::from_report(&self.report(worker))
     }
 }

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use rowmill_core::ports::{RecordId, RecordReader, RecordSink};
+use rowmill_core::ports::{LedgerRecordId, RecordReader, RecordSink};
 use rowmill_core::record::RowRecord;
 use rowmill_types::{Problem, ProblemCode};
 use tokio::runtime::Handle;
@@ -35,9 +35,9 @@ pub(crate) struct QueuedRecord {
 #[derive(Debug)]
 pub(crate) enum QueuedContent {
     /// A row that has ended now.
-    Ended(RowRecord, RecordId),
+    Ended(RowRecord, LedgerRecordId),
     /// A row whose record is in the ledger from an earlier run.
-    Kept(RecordId),
+    Kept(LedgerRecordId),
     /// A row without a record yet, for which later rows must not wait.
     Nothing,
 }
@@ -203,7 +203,7 @@ struct RecordQueue {
 enum RecordSlot {
     Nothing,
     Memory(RowRecord),
-    Ledger(RecordId),
+    Ledger(LedgerRecordId),
 }
 
 impl RecordQueue {

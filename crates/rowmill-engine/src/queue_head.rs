@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rowmill_core::agent::RowState;
 use rowmill_core::limits::BudgetLimits;
-use rowmill_core::ports::{PromptMaker, Prompting};
+use rowmill_core::ports::{PromptMaker, PromptRendering};
 use rowmill_types::Row;
 
 use crate::RowWorker;
@@ -39,7 +39,7 @@ impl QueueHead {
             .row_state
             .get_or_insert_with(|| Box::new(RowState::start(&row_worker.graph, std::mem::take(messages))));
         // A row that continues with a tool asks its model soon after.
-        let (model_role, messages) = row_state.first_call().unwrap_or_default();
+        let (model_role, messages) = row_state.first_ready_call().unwrap_or_default();
         let endpoint = row_worker.first_endpoint(model_role);
         let row_left = row_left(shared, &prepared.earlier_calls);
         let demand = CallDemand::for_messages(row_worker.endpoint(model_role, endpoint)?, messages, row_left);
@@ -163,7 +163,7 @@ impl RunDriver {
         let Some(head) = &mut self.head else { return };
         let endpoint = head.row_worker.first_endpoint(head.model_role);
         if let Some(found) = head.row_worker.endpoint(head.model_role, endpoint) {
-            let call = head.prepared.row_state.as_ref().and_then(|row_state| row_state.first_call());
+            let call = head.prepared.row_state.as_ref().and_then(|row_state| row_state.first_ready_call());
             let row_left = row_left(shared, &head.prepared.earlier_calls);
             (head.endpoint, head.demand) =
                 (endpoint, CallDemand::for_messages(found, call.unwrap_or_default().1, row_left));
@@ -196,11 +196,11 @@ impl RunDriver {
                 let prompting = prompt(&*shared.worker.prompts, &row);
                 let prepared = PreparedRow { row_worker, ..PreparedRow::new(ordinal, id, row, recalled) };
                 match prompting {
-                    Prompting::Done(made) => {
+                    PromptRendering::Done(made) => {
                         let failed = self.intake.receive_prompt(prepared, made, self.began.elapsed());
                         failed.into_iter().for_each(|ended| self.handle_row_end(ended, shared));
                     }
-                    Prompting::Running(making) => self.intake.await_prompt(prepared, making),
+                    PromptRendering::Running(making) => self.intake.await_prompt(prepared, making),
                 }
                 return;
             }
@@ -223,7 +223,7 @@ fn row_left(shared: &RunContext, before: &EarlierCalls) -> BudgetLimits {
 }
 
 /// The prompt of a row. A panic counts as the row's failure.
-fn prompt(prompts: &dyn PromptMaker, row: &Row) -> Prompting {
+fn prompt(prompts: &dyn PromptMaker, row: &Row) -> PromptRendering {
     catch_unwind(AssertUnwindSafe(|| prompts.make_prompt(row)))
-        .unwrap_or_else(|panic| Prompting::Done(Err(prompt_panicked(&*panic))))
+        .unwrap_or_else(|panic| PromptRendering::Done(Err(prompt_panicked(&*panic))))
 }

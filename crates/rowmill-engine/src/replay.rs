@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use rowmill_core::agent::{AgentGraph, RowState, StepEvent, ToolNote};
+use rowmill_core::agent::{AgentGraph, RowState, StepEvent, ToolCallDetails};
 use rowmill_core::answer_key::answer_key;
 use rowmill_core::ports::AnswerKey;
-use rowmill_core::record::ToolReport;
-use rowmill_types::{ErrorKind, Message, RowError};
+use rowmill_core::record::ToolCallReport;
+use rowmill_types::{Message, RowError, RowErrorKind};
 
 use crate::prepared::{EarlierEvents, PreparedRow, spent_on_calls};
 
@@ -51,11 +51,11 @@ pub(crate) fn replay_row(graph: &AgentGraph, prepared: &mut PreparedRow) -> Resu
         }
         row_state.apply_event(graph, step_event).map_err(|what| {
             let message = format!("the saved turns do not match the agents: {what}");
-            RowError::new(ErrorKind::Internal, message)
+            RowError::new(RowErrorKind::Internal, message)
         })?;
     }
     let cut = running.map(|cut| {
-        row_state.add_unanswered_call(cut.node, &cut.call, &cut.tool);
+        row_state.add_unanswered_tool_call(cut.node, &cut.call, &cut.tool);
         cut.error(graph, Some(&row_state))
     });
     // If the row ends here, the conversation so far belongs in its trace.
@@ -96,7 +96,7 @@ impl UnansweredToolCall {
             ", which must not run twice; the call was made once and no answer arrived before the \
              interruption, so it is unknown whether it took effect",
         );
-        RowError::new(ErrorKind::OutcomeUnknown, message)
+        RowError::new(RowErrorKind::OutcomeUnknown, message)
     }
 }
 
@@ -123,8 +123,8 @@ fn still_running(step_events: &[StepEvent]) -> Option<UnansweredToolCall> {
     running.into_values().next()
 }
 
-fn report(graph: &AgentGraph, row_state: &RowState, node: usize, note: &ToolNote) -> ToolReport {
-    ToolReport {
+fn report(graph: &AgentGraph, row_state: &RowState, node: usize, note: &ToolCallDetails) -> ToolCallReport {
+    ToolCallReport {
         agent: agent_name(graph, row_state, node).to_owned(),
         tool: note.tool.clone(),
         ok: !note.is_error,
@@ -133,7 +133,8 @@ fn report(graph: &AgentGraph, row_state: &RowState, node: usize, note: &ToolNote
 }
 
 fn agent_name<'c>(graph: &'c AgentGraph, row_state: &RowState, node: usize) -> &'c str {
-    let model_role = row_state.model_role_of(node).and_then(|model_role| graph.model_roles().get(model_role));
+    let model_role =
+        row_state.node_model_role(node).and_then(|model_role| graph.model_roles().get(model_role));
     model_role
         .and_then(|model_role| graph.agents().get(model_role.agent_index))
         .map_or("", |agent_index| agent_index.name.as_str())

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use rowmill_core::agent::StepEvent;
 use rowmill_core::limits::{Budget, BudgetLimits, Reservation, ReserveOutcome, Spend};
-use rowmill_core::ports::{AnswerKey, EventGroup, TurnEvent};
+use rowmill_core::ports::{AnswerKey, EventGroup, RowStepEvent};
 use rowmill_core::record::CallReport;
 use rowmill_types::settings::{MAX_ROW_COST, MAX_ROW_TOKENS, ROW_TIMEOUT};
-use rowmill_types::{ErrorKind, RowError, RowId};
+use rowmill_types::{RowError, RowErrorKind, RowId};
 use tokio::sync::Notify;
 
 use crate::RowWorker;
@@ -104,7 +104,7 @@ impl<'a> RowContext<'a> {
         }
         let most = self.shared.worker.row_timeout.unwrap_or_default().as_secs_f64();
         let message = format!("the {most} s of {ROW_TIMEOUT} were used up before the next call");
-        Err(RowError::new(ErrorKind::Timeout, message).with_vocabulary(self.shared.worker.vocabulary))
+        Err(RowError::new(RowErrorKind::Timeout, message).with_vocabulary(self.shared.worker.vocabulary))
     }
 
     pub(crate) fn was_answered(&self) -> bool {
@@ -130,10 +130,10 @@ impl<'a> RowContext<'a> {
     /// unknown.
     pub(crate) fn stopped_error(&self) -> RowError {
         let (kind, message) = if self.unknown.load(Ordering::Relaxed) {
-            (ErrorKind::Interrupted, "the run stopped before the row's last answer arrived")
+            (RowErrorKind::Interrupted, "the run stopped before the row's last answer arrived")
         } else {
             (
-                ErrorKind::RunStopped,
+                RowErrorKind::RunStopped,
                 "the run stopped before this row was finished; all its calls were answered",
             )
         };
@@ -222,7 +222,7 @@ impl<'a> RowContext<'a> {
     pub(crate) async fn append_event_line(&self, line: Vec<u8>) -> Result<(), RunHalt> {
         let Some((id, asked)) = self.mark.clone() else { return Ok(()) };
         let line = self.shared.worker.redactor.redact_json_line(line);
-        let turns = [TurnEvent { row: self.number, id, answer_key: asked, step_event: line }];
+        let turns = [RowStepEvent { row: self.number, id, answer_key: asked, step_event: line }];
         let appended =
             self.shared.account.append(EventGroup { turns: &turns, ..EventGroup::default() }).await;
         match appended.map(|appended| appended.problem) {
@@ -270,7 +270,7 @@ fn beyond(budget: &Budget, worst: Spend) -> RowError {
         format!("{} tokens used and up to {} more, of {most} ({MAX_ROW_TOKENS})", spent.tokens, worst.tokens)
     }));
     let message = format!("the next call could exceed the limits of the row: {}", bounds.join("; "));
-    RowError::new(ErrorKind::RowLimit, message)
+    RowError::new(RowErrorKind::RowLimit, message)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

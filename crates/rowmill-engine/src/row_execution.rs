@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use rowmill_core::agent::{
-    AgentGraph, LowRating, ModelAnswer, RowState, RowStep, StepEvent, ToolResult, TurnNote,
+    AgentGraph, LowRating, ModelAnswer, RowState, RowStep, StepEvent, ToolResult, TurnDetails,
 };
-use rowmill_core::ports::{MappedResult, StoredAnswer};
-use rowmill_core::record::{CallReport, RatingReport, ToolReport, total_usage};
-use rowmill_types::{CallError, Completion, ErrorKind, Message, Money, RowError};
+use rowmill_core::ports::{ResultVerdict, StoredAnswer};
+use rowmill_core::record::{CallReport, LowRatingReport, ToolCallReport, total_usage};
+use rowmill_types::{CallError, Completion, Message, Money, RowError, RowErrorKind};
 
 use crate::dropped_steps::DroppedToolCall;
 use crate::model_turn::{ModelCallStep, ModelTurnEnd, NoModelAnswer, is_fatal, run_model_turn};
@@ -65,7 +65,7 @@ pub(crate) struct RowExecution<'r> {
     calls: Vec<CallReport>,
     /// The number of calls made before a crash.
     calls_before: usize,
-    tools: Vec<ToolReport>,
+    tools: Vec<ToolCallReport>,
     failure: Option<CallError>,
     unknown_calls: u64,
     saved: Money,
@@ -118,7 +118,7 @@ impl<'r> RowExecution<'r> {
         let mut rows_in_flight = RunningSteps::new();
         loop {
             while let Some(step) = self.next_step() {
-                let is_alone = rows_in_flight.is_empty() && !self.row_state.has_steps();
+                let is_alone = rows_in_flight.is_empty() && !self.row_state.has_ready_steps();
                 match self.ready(step) {
                     ready if !is_alone => {
                         let (node, kind) = ready.place();
@@ -167,9 +167,9 @@ impl<'r> RowExecution<'r> {
                 ReadyStep::Model(self.model_step(node, model_role, messages))
             }
             RowStep::CallTool { node, index, tool, call } => {
-                let model_role = self.row_state.model_role_of(node).unwrap_or_default();
+                let model_role = self.row_state.node_model_role(node).unwrap_or_default();
                 let agent_index = agent_of_step(self.context, model_role);
-                let (turn, of_node) = (self.row_state.turns(), self.row_state.turns_of_node(node));
+                let (turn, of_node) = (self.row_state.turn_count(), self.row_state.node_turn_count(node));
                 self.acting += 1;
                 let waited = Duration::ZERO;
                 ReadyStep::Tool(ToolCallStep {
@@ -203,7 +203,7 @@ impl<'r> RowExecution<'r> {
             agent_index,
             endpoint,
             ticket,
-            turn: self.row_state.turns(),
+            turn: self.row_state.turn_count(),
             purpose: self.row_state.purpose_of(node),
             messages,
         }
@@ -216,7 +216,7 @@ impl<'r> RowExecution<'r> {
             StepEnd::Time { node, limit } => {
                 if !self.row_state.node_has_ended(node) {
                     let line = self.line(&StepEvent::NodeTimedOut { node, limit });
-                    self.row_state.handle_timeout(&self.context.row_worker.graph, node, limit);
+                    self.row_state.handle_node_timeout(&self.context.row_worker.graph, node, limit);
                     self.keep(line).await;
                 }
             }
@@ -239,7 +239,7 @@ impl<'r> RowExecution<'r> {
         let outcome = std::mem::replace(outcome, Err(NoModelAnswer::Released(None)));
         match outcome {
             Ok(completion) => {
-                let note = graph.keeps_transcripts().then(|| self.turn_note(&asked, &completion));
+                let note = graph.keeps_transcripts().then(|| self.turn_details(&asked, &completion));
                 let answered = StepEvent::ModelAnswered { node, prompt, completion, note, calls: reports };
                 let line = self.line(&answered);
                 let StepEvent::ModelAnswered { completion, note, .. } = answered else { return };
@@ -254,13 +254,13 @@ impl<'r> RowExecution<'r> {
             Err(NoModelAnswer::Failed(error, halt)) => {
                 let fatal = asked.calls.failure.as_ref().is_some_and(is_fatal);
                 self.failure = asked.calls.failure.take().or_else(|| self.failure.take());
-                let is_stopped = matches!(error.kind, ErrorKind::Interrupted | ErrorKind::RunStopped);
+                let is_stopped = matches!(error.kind, RowErrorKind::Interrupted | RowErrorKind::RunStopped);
                 if halt.is_some() || fatal || is_stopped {
                     self.halt = self.halt.take().or(halt);
                     return self.end_with(error);
                 }
                 let line = self.line(&StepEvent::ModelFailed { node, error: error.clone(), calls: reports });
-                self.row_state.handle_failure(graph, node, messages, error);
+                self.row_state.handle_model_failure(graph, node, messages, error);
                 self.keep(line).await;
             }
         }
@@ -281,11 +281,11 @@ impl<'r> RowExecution<'r> {
         }
     }
 
-    fn turn_note(&self, asked: &ModelTurnEnd, completion: &Completion) -> TurnNote {
+    fn turn_details(&self, asked: &ModelTurnEnd, completion: &Completion) -> TurnDetails {
         let last = self.calls.last();
         let endpoint = self.context.row_worker.endpoint(asked.model_role, asked.endpoint);
         let model = last.and_then(|call| call.model.clone());
-        TurnNote {
+        TurnDetails {
             start: asked.start,
             end: asked.end,
             model: model.or_else(|| endpoint.map(|endpoint| endpoint.name.clone())).unwrap_or_default(),
@@ -336,7 +336,7 @@ impl<'r> RowExecution<'r> {
     fn park(&mut self, waits_for: String) {
         if self.context.was_answered() && !self.context.shared.worker.checkpoint {
             let message = "a row that was answered can be parked only if turns are saved";
-            return self.end_with(RowError::new(ErrorKind::Internal, message));
+            return self.end_with(RowError::new(RowErrorKind::Internal, message));
         }
         self.ends = true;
         self.waits_for.push(waits_for);
@@ -345,7 +345,7 @@ impl<'r> RowExecution<'r> {
     fn stop_over(&mut self, halt: RunHalt) {
         self.halt = Some(halt);
         let message = "the run stopped before the row's last answer arrived";
-        self.end_with(RowError::new(ErrorKind::Interrupted, message));
+        self.end_with(RowError::new(RowErrorKind::Interrupted, message));
     }
 
     /// Starts no further steps. Steps under way are waited for, because they may be billed or take effect; if they
@@ -359,7 +359,7 @@ impl<'r> RowExecution<'r> {
     fn end_by_cause(&mut self) {
         let cause = match self.cause.take() {
             // A step that was under way since then may have ended without an answer.
-            Some(cause) if cause.kind == ErrorKind::RunStopped => self.context.stopped_error(),
+            Some(cause) if cause.kind == RowErrorKind::RunStopped => self.context.stopped_error(),
             Some(cause) => cause,
             None => return,
         };
@@ -378,7 +378,7 @@ impl<'r> RowExecution<'r> {
         self.unknown_calls += cut.unknown;
         self.saved += cut.saved;
         for DroppedToolCall { node, call, report } in cut.tools {
-            self.row_state.add_unanswered_call(node, &call, &report.tool);
+            self.row_state.add_unanswered_tool_call(node, &call, &report.tool);
             self.tools.push(report);
         }
         error
@@ -431,7 +431,7 @@ impl<'r> RowExecution<'r> {
         let made = self.calls.iter().map(|call| call.batch.as_ref().map_or(1, |origin| origin.attempt));
         let attempts = Some(made.fold(0, u32::saturating_add)).filter(|&made| made > 0);
         let outcome = self.row_state.take_outcome(&self.context.row_worker.graph).unwrap_or_else(|| {
-            Err(RowError::new(ErrorKind::Internal, "the agents stopped without an answer"))
+            Err(RowError::new(RowErrorKind::Internal, "the agents stopped without an answer"))
         });
         let failure = if outcome.is_err() { self.failure } else { None };
         let graph = &self.context.row_worker.graph;
@@ -458,7 +458,7 @@ impl<'r> RowExecution<'r> {
             kept,
             reused: None,
             trace: traced.then(|| Box::new(self.row_state.into_transcript())),
-            verdict: MappedResult::Result,
+            verdict: ResultVerdict::Result,
             unfinished: None,
             again: false,
             kept_first: None,
@@ -477,10 +477,10 @@ fn agent_of_step(context: &RowContext<'_>, model_role: usize) -> usize {
 }
 
 /// The answers that are rated lower than requested, with the agents that gave them.
-fn below_min_rating(graph: &AgentGraph, row_state: &RowState) -> Vec<RatingReport> {
+fn below_min_rating(graph: &AgentGraph, row_state: &RowState) -> Vec<LowRatingReport> {
     let name =
         |agent_index: usize| graph.agents().get(agent_index).map(|agent_index| agent_index.name.clone());
-    let report = |&LowRating { agent_index, rating, min_rating }: &LowRating| RatingReport {
+    let report = |&LowRating { agent_index, rating, min_rating }: &LowRating| LowRatingReport {
         agent: name(agent_index).unwrap_or_default(),
         rating,
         min_rating,

@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 
 use rowmill_core::agent::RowState;
 use rowmill_core::ports::Observer;
-use rowmill_types::{ErrorKind, RowError};
+use rowmill_types::{RowError, RowErrorKind};
 use tokio::time::Instant;
 
 use crate::answer_checks::AnswerChecks;
@@ -21,12 +21,12 @@ use crate::row_context::RowContext;
 use crate::row_execution::RowExecution;
 use crate::run_account::{RunAccount, RunHalt};
 use crate::waiting_rows::WaitingRows;
-use crate::{RowWorker, StopHandle, WorkerPlan};
+use crate::{RowExecutionSetup, RowWorker, StopHandle};
 
 /// State that all rows of a run share.
 pub(crate) struct RunContext {
     pub(crate) run: String,
-    pub(crate) worker: WorkerPlan,
+    pub(crate) worker: RowExecutionSetup,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) stop: StopHandle,
     pub(crate) began: Instant,
@@ -107,7 +107,8 @@ pub(crate) async fn work_on_row<'a>(
         Some(Ok(())) => {}
         Some(Err(panic)) => {
             let what = panic_message(&*panic);
-            row_execution.abort(RowError::new(ErrorKind::Internal, format!("the worker panicked: {what}")));
+            row_execution
+                .abort(RowError::new(RowErrorKind::Internal, format!("the worker panicked: {what}")));
         }
         None if context.is_untouched() => {}
         None => row_execution.abort(cut),

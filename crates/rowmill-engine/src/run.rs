@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures_util::stream::FuturesUnordered;
-use rowmill_core::history::UsageHistory;
+use rowmill_core::history::AnsweredRowUsage;
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::Ledger;
 use rowmill_core::select::RowNumberDigest;
@@ -26,15 +26,15 @@ use crate::row_work::RunContext;
 use crate::run_account::RunAccount;
 use crate::run_driver::{RunDriver, UncommittedEvents};
 use crate::stop_policy::{StopCause, StopPolicy};
-use crate::{RecordSinks, RunPlan};
+use crate::{RecordSinks, RunSetup};
 
 /// How a run ended.
 #[derive(Debug)]
-pub struct RunEnd {
+pub struct RunOutcome {
     /// The counts.
     pub tally: RunTally,
     /// What rows used, to estimate the next run.
-    pub history: UsageHistory,
+    pub history: AnsweredRowUsage,
     /// What the run and its earlier parts spent, or may have spent.
     pub spent: Spend,
     /// Why it ended before the input did, if it did.
@@ -53,8 +53,8 @@ pub struct RunEnd {
 ///
 /// # Errors
 ///
-/// The run could not start. Later failures are reported in [`RunEnd::stopped`].
-pub async fn run_plan(plan: RunPlan) -> Result<RunEnd, Problem> {
+/// The run could not start. Later failures are reported in [`RunOutcome::stopped`].
+pub async fn execute_run(plan: RunSetup) -> Result<RunOutcome, Problem> {
     let began = Instant::now();
     let keeps_records = plan.ledger.ledger.is_persistent() || !plan.sinks.is_empty();
     let publisher = start_publisher(plan.sinks, plan.locks, &*plan.ledger.ledger)?;
@@ -98,7 +98,7 @@ pub async fn run_plan(plan: RunPlan) -> Result<RunEnd, Problem> {
         stop: plan.stop,
         tally: RunTally::default(),
         skipped: RowNumberDigest::default(),
-        history: UsageHistory::default(),
+        history: AnsweredRowUsage::default(),
         stopped: None,
         is_closed: false,
         in_flight: HashSet::new(),
@@ -112,7 +112,7 @@ pub async fn run_plan(plan: RunPlan) -> Result<RunEnd, Problem> {
 }
 
 /// Ends a run once its loop has ended: everything is published, and the spending is recorded.
-async fn end(driver: RunDriver, shared: &RunContext, unknown_rows: u64) -> RunEnd {
+async fn end(driver: RunDriver, shared: &RunContext, unknown_rows: u64) -> RunOutcome {
     let began = driver.began;
     let RunDriver {
         tally, history, skipped, stopped, publisher, held_records: held_back, parked_rows, ..
@@ -123,7 +123,7 @@ async fn end(driver: RunDriver, shared: &RunContext, unknown_rows: u64) -> RunEn
     let spent = shared.account.budget().spent();
     let stopped = first_cause(stopped, unpublished).map(|cause| cause.with_final_spend(spent));
     let duration = began.elapsed();
-    RunEnd { tally, history, spent, stopped, unknown_rows, parked_rows, skipped, duration }
+    RunOutcome { tally, history, spent, stopped, unknown_rows, parked_rows, skipped, duration }
 }
 
 /// The cause that stopped a run: the first problem, otherwise the regular cause.

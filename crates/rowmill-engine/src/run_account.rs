@@ -148,10 +148,10 @@ impl RunAccount {
     /// Records the actual spending, now that no call is in flight: the recorded upper bound is higher, and a resume
     /// would count that otherwise, however the run ended.
     pub(crate) async fn close(&self) {
-        let Some(spent) = locked(&self.budget).final_cover() else { return };
+        let Some(spent) = locked(&self.budget).final_spend_bound_to_record() else { return };
         // If this cannot be written, a resume counts too much rather than too little.
         if self.append(EventGroup { spent_at_most: Some(spent), ..EventGroup::default() }).await.is_ok() {
-            locked(&self.budget).record_cover(spent);
+            locked(&self.budget).set_recorded_spend_bound(spent);
         }
     }
 
@@ -171,7 +171,7 @@ impl RunAccount {
                 if lasts
                     && !is_end
                     && !demand.wants_longer_answer()
-                    && flying < endpoint.gate.allowed_calls() as u64
+                    && flying < endpoint.gate.max_calls_in_flight() as u64
                 {
                     self.report_pace(endpoint, flying);
                 }
@@ -179,7 +179,7 @@ impl RunAccount {
             }
             ReserveOutcome::Never => return Some(Err(RunHalt::Budget(sizing.max_spend))),
         };
-        let cover = budget.cover_to_record();
+        let cover = budget.spend_bound_to_record();
         drop(budget);
         if let Some(tokens) = sizing.cap {
             let fitting = self.is_limited.then(|| left.whole.times_it_fits(sizing.max_spend).min(calls));
@@ -197,7 +197,7 @@ impl RunAccount {
         match written.map(|appended| appended.problem) {
             Ok(None) => {
                 uncovered.reservation = None;
-                locked(&self.budget).record_cover(cover);
+                locked(&self.budget).set_recorded_spend_bound(cover);
                 Ok(granted)
             }
             Ok(Some(problem)) | Err(problem) => Err(RunHalt::Problem(problem)),
@@ -222,7 +222,7 @@ impl RunAccount {
 
     /// Whether the reservation of a call that had to wait is still sufficient.
     pub(crate) fn still_covers(&self, reservation: &Reservation) -> bool {
-        locked(&self.budget).is_enough(reservation)
+        locked(&self.budget).is_reservation_sufficient(reservation)
     }
 
     /// Returns whether the call is the first that used more than its reservation.

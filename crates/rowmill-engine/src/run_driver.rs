@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
-use rowmill_core::history::UsageHistory;
+use rowmill_core::history::AnsweredRowUsage;
 use rowmill_core::ports::{NamedRow, Observer, ParkedRow, RunEvent};
 use rowmill_core::select::RowNumberDigest;
 use rowmill_core::summary::RunTally;
-use rowmill_types::{ErrorKind, Problem};
+use rowmill_types::{Problem, RowErrorKind};
 use tokio::time::Instant;
 
 use crate::answer_mapping::MappingQueue;
@@ -61,7 +61,7 @@ pub(crate) struct RunDriver {
     pub(crate) stop: StopHandle,
     pub(crate) tally: RunTally,
     pub(crate) skipped: RowNumberDigest,
-    pub(crate) history: UsageHistory,
+    pub(crate) history: AnsweredRowUsage,
     pub(crate) stopped: Option<StopCause>,
     /// Whether no further rows are taken, for whatever reason.
     pub(crate) is_closed: bool,
@@ -197,7 +197,7 @@ impl RunDriver {
     pub(crate) fn row_slots(&self) -> usize {
         let waiting_rows = self.waiting_rows.freed_slots();
         let Some(gates) = &self.gates else { return self.parallel.saturating_add(waiting_rows) };
-        let slots: usize = gates.iter().map(|gate| gate.allowed_calls()).sum();
+        let slots: usize = gates.iter().map(|gate| gate.max_calls_in_flight()).sum();
         self.parallel.min(slots.saturating_mul(2)).saturating_add(waiting_rows)
     }
 
@@ -354,7 +354,7 @@ impl RunDriver {
                     ended.redact_outcome(&shared.worker);
                     // A row whose calls were all answered has no unknown outcome either.
                     let is_known =
-                        matches!(&ended.outcome, Err(error) if error.kind == ErrorKind::RunStopped);
+                        matches!(&ended.outcome, Err(error) if error.kind == RowErrorKind::RunStopped);
                     unknown += u64::from(!is_known);
                     self.uncommitted.ended.push(*ended);
                 }

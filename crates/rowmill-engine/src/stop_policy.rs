@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::MappedResult;
+use rowmill_core::ports::ResultVerdict;
 use rowmill_types::actions::{RUN_AGAIN, RUN_AGAIN_CHANGED, SEND_REGARDLESS};
 use rowmill_types::settings::{MODEL, RESUME};
 use rowmill_types::{CallFailure, Problem, ProblemCode, RowError, RowId};
@@ -111,7 +111,7 @@ impl StopPolicy {
         if let Some(problem) = self.run_stopper(ended) {
             return Some(StopCause::Problem(problem));
         }
-        if self.rules.first_result && ok && ended.verdict == MappedResult::Result {
+        if self.rules.first_result && ok && ended.verdict == ResultVerdict::Result {
             return Some(StopCause::FirstResult);
         }
         if let Some(limit) = self.rules.max_errors.filter(|&limit| self.failed >= limit) {
@@ -208,10 +208,10 @@ impl SimilarFailures {
         };
         let with = if *rows == failed { String::new() } else { format!(", {rows} of them") };
         let message = format!("stopped: the first {failed} rows all failed{with} with {}", error.kind);
-        let advice = error.kind.advice().with_markers();
+        let advice = error.kind.advice().with_mention_markers();
         let advice = advice.trim_end_matches('.');
         Problem::new(ProblemCode::SameFailure, message)
-            .cause(format!("{named}: {}", error.message.with_markers()))
+            .cause(format!("{named}: {}", error.message.with_mention_markers()))
             .hint(format!("{advice}. Retry these rows with {RESUME}; {SEND_REGARDLESS}"))
     }
 }

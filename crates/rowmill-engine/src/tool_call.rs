@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use rowmill_core::agent::{StepEvent, ToolNote};
+use rowmill_core::agent::{StepEvent, ToolCallDetails};
 use rowmill_core::ports::{HookCall, HookKind, ToolFailure, ToolRequest};
-use rowmill_core::record::ToolReport;
+use rowmill_core::record::ToolCallReport;
 use rowmill_types::settings::ROW_TIMEOUT;
 use rowmill_types::{
-    Attachment, Completion, ErrorKind, Message, MessageText, RowError, RowId, ToolCall, ToolOutput,
+    Attachment, Completion, DiagnosticText, Message, RowError, RowErrorKind, RowId, ToolCall, ToolOutput,
 };
 use serde_json::{Value, json};
 use tokio::time::Instant;
@@ -62,9 +62,9 @@ impl ToolCallStep {
 /// The result.
 pub(crate) struct ToolCallEnd {
     pub(crate) output: Result<ToolOutput, ToolCallStop>,
-    pub(crate) report: ToolReport,
+    pub(crate) report: ToolCallReport,
     /// What is recorded of it, if anything.
-    pub(crate) note: Option<ToolNote>,
+    pub(crate) note: Option<ToolCallDetails>,
 }
 
 /// Why a tool call ends the row.
@@ -82,22 +82,23 @@ impl RowContext<'_> {
         self.add_work(took);
         let end = self.shared.began.elapsed();
         let ok = output.as_ref().is_ok_and(|output| !output.is_error);
-        let report = ToolReport { ok, ..self.tool_report(step, took) };
+        let report = ToolCallReport { ok, ..self.tool_report(step, took) };
         let worker = &self.shared.worker;
-        let note = (worker.checkpoint || self.row_worker.graph.keeps_transcripts()).then(|| ToolNote {
-            call: step.call.id.clone(),
-            tool: step.call.name.clone(),
-            start,
-            end,
-            is_error: !ok,
-        });
+        let note =
+            (worker.checkpoint || self.row_worker.graph.keeps_transcripts()).then(|| ToolCallDetails {
+                call: step.call.id.clone(),
+                tool: step.call.name.clone(),
+                start,
+                end,
+                is_error: !ok,
+            });
         ToolCallEnd { output, report, note }
     }
 
     /// The report of a call without a result.
-    pub(crate) fn tool_report(&self, step: &ToolCallStep, duration: Duration) -> ToolReport {
+    pub(crate) fn tool_report(&self, step: &ToolCallStep, duration: Duration) -> ToolCallReport {
         let agent = self.agent_name(step.agent_index).to_owned();
-        ToolReport { agent, tool: step.call.name.clone(), ok: false, duration }
+        ToolCallReport { agent, tool: step.call.name.clone(), ok: false, duration }
     }
 
     async fn call_tool(&self, step: &mut ToolCallStep) -> Result<ToolOutput, ToolCallStop> {
@@ -159,7 +160,7 @@ impl RowContext<'_> {
                     if left.is_some() { format!(" that {ROW_TIMEOUT} leaves") } else { String::new() };
                 let seconds = (limit.as_secs_f64() * 1e3).round() / 1e3;
                 let what = format!("the tool did not answer within {seconds} s{whose}");
-                let what = MessageText::from(format!("{what}; whether it took effect is unknown"));
+                let what = DiagnosticText::from(format!("{what}; whether it took effect is unknown"));
                 ToolOutput::error(what.render(self.shared.worker.vocabulary))
             }
         }
@@ -209,7 +210,7 @@ impl RowContext<'_> {
         hooks
             .call(call)
             .await
-            .map_err(|what| RowError::new(ErrorKind::Hook, format!("a hook of `{agent}` failed: {what}")))
+            .map_err(|what| RowError::new(RowErrorKind::Hook, format!("a hook of `{agent}` failed: {what}")))
     }
 
     pub(crate) fn has_hooks(&self) -> bool {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rowmill_core::limits::FailureBlame;
 use rowmill_core::ports::RunEvent;
-use rowmill_types::{CallError, CallFault, Request};
+use rowmill_types::{CallError, CallRetryClass, Request};
 
 use crate::model_turn::{ModelTurn, NoModelAnswer};
 use crate::request_keys::retry_jitter;
@@ -40,7 +40,7 @@ impl ModelTurn<'_> {
                 asked + base.min(asked / 10).mul_f64(retry_jitter(&request.key, request.attempt))
             }
             FailureBlame::StrayRefusal(None) => base,
-            _ if error.fault() == (CallFault::Throttled { after: None }) => base,
+            _ if error.retry_class() == (CallRetryClass::Throttled { after: None }) => base,
             _ => return Ok(()),
         };
         let gate = self.endpoint_at(self.endpoint).map(|endpoint| &endpoint.gate);
@@ -61,7 +61,7 @@ impl ModelTurn<'_> {
     /// Whether this row may be the cause itself: no other row is left to show that the provider is up, and an outage
     /// would be over by now.
     pub(crate) fn is_suspect(&self, error: &CallError) -> bool {
-        matches!(error.fault(), CallFault::Transient { .. })
+        matches!(error.retry_class(), CallRetryClass::Transient { .. })
             && self.row.shared.all_sent.load(Ordering::Relaxed)
             && self.endpoint_at(self.endpoint).is_some_and(|endpoint| endpoint.gate.blocked_for() >= DOUBT)
     }
@@ -75,11 +75,11 @@ impl ModelTurn<'_> {
     ) -> NextAttempt {
         let gate = self.endpoint_at(self.endpoint).map(|endpoint| &endpoint.gate);
         let kept = |after| gate.and_then(|gate| gate.kept_wait(after));
-        let fault = match error.fault() {
-            CallFault::Throttled { after } if blame == FailureBlame::ProviderNotAwaited => {
-                CallFault::Transient { after: kept(after) }
+        let fault = match error.retry_class() {
+            CallRetryClass::Throttled { after } if blame == FailureBlame::ProviderNotAwaited => {
+                CallRetryClass::Transient { after: kept(after) }
             }
-            CallFault::Transient { after } => CallFault::Transient { after: kept(after) },
+            CallRetryClass::Transient { after } => CallRetryClass::Transient { after: kept(after) },
             fault => fault,
         };
         let worker = &self.row.shared.worker;
@@ -96,7 +96,7 @@ impl ModelTurn<'_> {
         }
         let has_next = self.endpoint_at(self.endpoint + 1).is_some();
         // A request that is too large for the limits of one model may fit those of another.
-        if has_next && matches!(fault, CallFault::Transient { .. } | CallFault::Throttled { .. }) {
+        if has_next && matches!(fault, CallRetryClass::Transient { .. } | CallRetryClass::Throttled { .. }) {
             self.endpoint += 1;
             self.failed = 0;
             return NextAttempt::OtherModel;

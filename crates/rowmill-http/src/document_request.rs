@@ -11,22 +11,22 @@ const MAX_REDIRECTS: usize = 10;
 
 /// A request for a document, byte for byte as it is stored: without transfer compression.
 #[derive(Debug, Clone)]
-pub struct DocumentRequest {
+pub struct HttpDocumentRequest {
     /// The whole document, or only its headers.
-    pub extent: RequestedExtent,
+    pub extent: ResponseExtent,
     /// The address to start from.
     pub url: Url,
     /// Headers that every server on the way may see.
     pub headers: HeaderMap,
     /// A credential for a single server.
-    pub credential: Option<ServerCredential>,
+    pub credential: Option<OriginCredential>,
     /// Which redirects are followed.
     pub redirects: RedirectPolicy,
 }
 
 /// The extent of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RequestedExtent {
+pub enum ResponseExtent {
     /// Headers and body.
     Whole,
     /// Headers only.
@@ -44,7 +44,7 @@ pub enum RedirectPolicy {
 
 /// A credential and the server that it is for: scheme, host and port.
 #[derive(Debug, Clone)]
-pub struct ServerCredential {
+pub struct OriginCredential {
     /// An address of the server.
     pub server: Url,
     /// The value of the `Authorization` header; should be marked sensitive.
@@ -53,7 +53,7 @@ pub struct ServerCredential {
 
 /// The response for a document, and the redirects before it.
 #[derive(Debug)]
-pub struct RetrievedDocument {
+pub struct HttpDocumentResponse {
     /// The final response.
     pub answer: HttpAnswer,
     /// Its address.
@@ -69,7 +69,10 @@ impl HttpClient {
     /// # Errors
     ///
     /// The head of the response did not arrive, or not in time. Any status counts as a response.
-    pub async fn retrieve(&self, retrieval: &DocumentRequest) -> Result<RetrievedDocument, HttpFailure> {
+    pub async fn retrieve(
+        &self,
+        retrieval: &HttpDocumentRequest,
+    ) -> Result<HttpDocumentResponse, HttpFailure> {
         let mut url = retrieval.url.clone();
         let mut passed = Vec::new();
         loop {
@@ -79,7 +82,7 @@ impl HttpClient {
                 RedirectPolicy::SameServer => next.origin() == url.origin(),
             });
             let Some(next) = next.filter(|_| passed.len() < MAX_REDIRECTS) else {
-                return Ok(RetrievedDocument { answer, url, passed });
+                return Ok(HttpDocumentResponse { answer, url, passed });
             };
             passed.push((url, answer.headers().clone()));
             url = next;
@@ -108,12 +111,12 @@ impl HttpClient {
     }
 }
 
-impl DocumentRequest {
+impl HttpDocumentRequest {
     /// Requests a complete document, following all redirects.
     #[must_use]
     pub fn whole_document(url: Url) -> Self {
         Self {
-            extent: RequestedExtent::Whole,
+            extent: ResponseExtent::Whole,
             url,
             headers: HeaderMap::new(),
             credential: None,
@@ -123,8 +126,8 @@ impl DocumentRequest {
 
     fn method(&self) -> Method {
         match self.extent {
-            RequestedExtent::Whole => Method::GET,
-            RequestedExtent::Headers => Method::HEAD,
+            ResponseExtent::Whole => Method::GET,
+            ResponseExtent::Headers => Method::HEAD,
         }
     }
 

@@ -5,7 +5,7 @@ use std::fmt;
 
 use rowmill_types::is_open_file_limit;
 
-/// Why no (complete) response arrived. If the text mentions a setting, `rowmill_types::MessageText` names it.
+/// Why no (complete) response arrived. If the text mentions a setting, `rowmill_types::DiagnosticText` names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HttpFailure {
     /// No connection could be made; nothing was sent.

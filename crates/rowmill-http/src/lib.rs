@@ -16,7 +16,7 @@ mod timeouts;
 pub use answer::HttpAnswer;
 pub use client::{HttpClient, RequestTarget, tls_config};
 pub use document_request::{
-    DocumentRequest, RedirectPolicy, RequestedExtent, RetrievedDocument, ServerCredential,
+    HttpDocumentRequest, HttpDocumentResponse, OriginCredential, RedirectPolicy, ResponseExtent,
 };
 pub use failure::HttpFailure;
 pub use http::Method;

@@ -83,7 +83,7 @@ fn shown(span: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_types::MessageText;
+    use rowmill_types::DiagnosticText;
 
     use super::*;
 
@@ -108,7 +108,7 @@ mod tests {
                 "the response stalled: no data for 60 s; allow more with `idle_timeout`",
             ),
         ] {
-            assert_eq!(MessageText::from(failure.to_string()), expected);
+            assert_eq!(DiagnosticText::from(failure.to_string()), expected);
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use rowmill_http::{HeaderMap, HttpClient, HttpFailure, HttpTimeouts, RequestTarget, Url};
-use rowmill_types::MessageText;
+use rowmill_types::DiagnosticText;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
@@ -54,7 +54,7 @@ async fn a_server_that_never_answers_is_silent() {
         let expected = "no response began within 50 ms; allow more with `first_byte_timeout`";
         let failure = answer.unwrap_err();
         assert!(matches!(failure, HttpFailure::TimedOut(_)), "{failure:?}");
-        assert_eq!(MessageText::from(failure.to_string()), expected);
+        assert_eq!(DiagnosticText::from(failure.to_string()), expected);
     }
 }
 
@@ -71,7 +71,7 @@ async fn an_answer_that_stops_in_the_middle_is_silent() {
         let expected = "the response stalled: no data for 50 ms; allow more with `idle_timeout`";
         let failure = answer.body(100).await.unwrap_err();
         assert!(matches!(failure, HttpFailure::TimedOut(_)), "{failure:?}");
-        assert_eq!(MessageText::from(failure.to_string()), expected);
+        assert_eq!(DiagnosticText::from(failure.to_string()), expected);
     }
 }
 
@@ -93,7 +93,7 @@ async fn a_handshake_that_nobody_answers_is_no_connection() {
         let failure = client.post(&target("https", &listener), None, Bytes::new()).await.unwrap_err();
         let expected = "no connection within 50 ms; allow more with `connect_timeout`";
         assert!(matches!(failure, HttpFailure::Connect(_)), "{failure:?}");
-        assert_eq!(MessageText::from(failure.to_string()), expected);
+        assert_eq!(DiagnosticText::from(failure.to_string()), expected);
     }
 }
 
@@ -112,7 +112,7 @@ async fn a_server_that_accepts_no_more_connections_is_no_connection() {
         let failure = client.post(&target("http", &listener), None, Bytes::new()).await.unwrap_err();
         let expected = "no connection within 50 ms; allow more with `connect_timeout`";
         assert!(matches!(failure, HttpFailure::Connect(_)), "{failure:?}");
-        assert_eq!(MessageText::from(failure.to_string()), expected);
+        assert_eq!(DiagnosticText::from(failure.to_string()), expected);
     }
 }
 

@@ -69,7 +69,7 @@ pub struct AliasConfig {
 impl AliasConfig {
     /// The model string of `$NAMESPACE.KEY`, if it is defined.
     #[must_use]
-    pub fn reference(&self, token: &str) -> Option<&str> {
+    pub fn model_of_reference(&self, token: &str) -> Option<&str> {
         let (namespace, key) = token.strip_prefix('$')?.split_once('.')?;
         self.references.get(namespace)?.get(key).map(String::as_str)
     }
@@ -77,7 +77,7 @@ impl AliasConfig {
     /// The model string of a name; the configuration takes precedence.
     fn find(&self, name: &str) -> Option<&str> {
         if name.starts_with('$') {
-            return self.reference(name);
+            return self.model_of_reference(name);
         }
         self.aliases.get(name).or_else(|| TABLE.aliases.get(name)).map(String::as_str)
     }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rowmill_core::known_secrets::strip_address_secrets;
 use rowmill_http::{HeaderMap, HttpFailure, Url};
-use rowmill_types::{CallError, CallFailure, MessageText};
+use rowmill_types::{CallError, CallFailure, DiagnosticText};
 
 use crate::classify::{classify_by_words, classify_failure};
 use crate::connection::ProviderConnection;
@@ -140,11 +140,11 @@ impl CallErrorReporter {
 }
 
 /// Truncates a long text and drops its markup, so that no literal is cut in two.
-fn cut_words(words: MessageText) -> MessageText {
+fn cut_words(words: DiagnosticText) -> DiagnosticText {
     if words.chars().nth(MESSAGE_LIMIT).is_none() {
         words
     } else {
-        MessageText::from_plain(cut_message(&words))
+        DiagnosticText::from_plain(cut_message(&words))
     }
 }
 

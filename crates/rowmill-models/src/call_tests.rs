@@ -3,7 +3,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rowmill_http::{HeaderMap, HeaderName, HeaderValue, HttpFailure};
 use rowmill_types::CallFailure::{RateLimited, Refused, Server, Unauthorized, UnknownModel, UnknownPath};
-use rowmill_types::{CallError, CallFailure, CallFault};
+use rowmill_types::{CallError, CallFailure, CallRetryClass};
 
 use super::{CallErrorReporter, from_status};
 use crate::test_support::setup;
@@ -168,8 +168,8 @@ fn the_wait_that_the_provider_asks_for_is_kept() {
     }
     let gemini = r#"{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.QuotaFailure"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"12.5s"}]}}"#;
     assert_eq!(
-        call(429, &[], gemini).fault(),
-        CallFault::Throttled { after: Some(Duration::from_millis(12_500)) }
+        call(429, &[], gemini).retry_class(),
+        CallRetryClass::Throttled { after: Some(Duration::from_millis(12_500)) }
     );
 }
 

@@ -7,7 +7,7 @@ use crate::provider::{ProviderProtocol, ProviderRegistry};
 
 /// Whether a provider's key is set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum KeyState {
+pub enum ApiKeyPresence {
     /// The key is in the variable with this name.
     Set(String),
     /// The key is required and not set.
@@ -20,7 +20,7 @@ pub enum KeyState {
 
 /// One provider with the current configuration and environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CatalogueEntry {
+pub struct ProviderCatalogueEntry {
     /// The name in model strings.
     pub provider: String,
     /// A description in one line.
@@ -32,7 +32,7 @@ pub struct CatalogueEntry {
     /// The variables that may hold the key.
     pub key_variables: Vec<String>,
     /// Whether the key is set.
-    pub key: KeyState,
+    pub key: ApiKeyPresence,
     /// The variables that may hold the base URL.
     pub base_url_variables: Vec<String>,
     /// The keys that its model strings take.
@@ -44,21 +44,21 @@ pub struct CatalogueEntry {
 pub fn provider_catalogue(
     providers: &ProviderRegistry,
     environment: VariableLookup<'_>,
-) -> Vec<CatalogueEntry> {
-    let entry = |provider: &crate::Provider| CatalogueEntry {
+) -> Vec<ProviderCatalogueEntry> {
+    let entry = |provider: &crate::Provider| ProviderCatalogueEntry {
         provider: provider.name().to_owned(),
         about: provider.description(),
         protocol: provider.protocol(),
         base_url: resolve_base_url(provider, environment).ok().flatten().map(|base| base.redacted()),
         key_variables: provider.key_variables(),
         key: match find_key(provider, environment) {
-            Ok(Some((variable, _))) => KeyState::Set(variable),
-            Err(_) => KeyState::Missing,
-            Ok(None) if provider.protocol() == ProviderProtocol::Builtin => KeyState::NotNeeded,
-            Ok(None) => KeyState::Optional,
+            Ok(Some((variable, _))) => ApiKeyPresence::Set(variable),
+            Err(_) => ApiKeyPresence::Missing,
+            Ok(None) if provider.protocol() == ProviderProtocol::Builtin => ApiKeyPresence::NotNeeded,
+            Ok(None) => ApiKeyPresence::Optional,
         },
         base_url_variables: provider.base_url_variables(),
-        settings: provider.keys(),
+        settings: provider.model_setting_keys(),
     };
     providers.iter().map(entry).collect()
 }

@@ -48,7 +48,7 @@ mod wire_protocol;
 pub use aliases::{AliasConfig, AliasEntry, AliasSource, built_in_alias_origin};
 pub use batch::{BatchLimitOverrides, batch_providers, batch_rules, build_batch_api};
 pub use build_model::{ModelSetup, NoticeFn, build_model};
-pub use catalogue::{CatalogueEntry, KeyState, provider_catalogue};
+pub use catalogue::{ApiKeyPresence, ProviderCatalogueEntry, provider_catalogue};
 pub use config::ProviderConfig;
 pub use connection::{ProviderConnection, VariableLookup};
 pub use endpoint::{EndpointFacts, endpoint_facts};

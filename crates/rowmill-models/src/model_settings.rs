@@ -131,7 +131,7 @@ impl ModelSettingKey {
                 "false" | "off" | "0" => Some(ModelSettingValue::Switch(false)),
                 _ => None,
             },
-            AcceptedValue::Span => time_span::parse_time_span(value).map(ModelSettingValue::Span),
+            AcceptedValue::Span => time_span::parse_single_unit_duration(value).map(ModelSettingValue::Span),
             AcceptedValue::Texts => texts(value).map(ModelSettingValue::Texts),
         };
         setting.ok_or_else(|| self.allowed())

@@ -84,7 +84,8 @@ impl ModelString {
             return Err(no_provider(&format!("`{name}` means `{whole}`"), provider));
         }
         Self::parse_expanded(&whole, providers).map_err(|mut problem| {
-            problem.message = format!("`{name}` means `{whole}`: {}", problem.message.with_markers()).into();
+            problem.message =
+                format!("`{name}` means `{whole}`: {}", problem.message.with_mention_markers()).into();
             problem
         })
     }
@@ -210,11 +211,13 @@ fn read_settings(
             return Err(invalid(format!("`{pair}` is not of the form `key=value`")).hint(takes(provider)));
         };
         let known = ModelSettingKey::from_name(name);
-        if let Some(tool) = known.filter(|key| HOSTED.contains(key) && !provider.keys().contains(key)) {
+        if let Some(tool) =
+            known.filter(|key| HOSTED.contains(key) && !provider.model_setting_keys().contains(key))
+        {
             return Err(not_hosted(tool, provider, providers));
         }
-        let Some(key) = known.filter(|key| provider.keys().contains(key)) else {
-            let names: Vec<&str> = provider.keys().iter().map(|key| key.name()).collect();
+        let Some(key) = known.filter(|key| provider.model_setting_keys().contains(key)) else {
+            let names: Vec<&str> = provider.model_setting_keys().iter().map(|key| key.name()).collect();
             let near = nearest_name(name, &names).map(|near| format!("did you mean `{near}`? "));
             return Err(invalid(format!("`{}` has no key `{name}`", provider.name()))
                 .hint(near.unwrap_or_default() + &takes(provider)));
@@ -240,7 +243,7 @@ fn read_settings(
 
 /// The problem that another provider runs a tool and this one does not.
 fn not_hosted(tool: ModelSettingKey, provider: &Provider, providers: &ProviderRegistry) -> Problem {
-    let hosts = providers.iter().filter(|one| one.keys().contains(&tool));
+    let hosts = providers.iter().filter(|one| one.model_setting_keys().contains(&tool));
     let hosts: Vec<String> = hosts.map(|one| format!("`{}`", one.name())).collect();
     let name = tool.name();
     invalid(format!("`{}` does not provide `{name}`", provider.name())).hint(format!(
@@ -250,10 +253,10 @@ fn not_hosted(tool: ModelSettingKey, provider: &Provider, providers: &ProviderRe
 }
 
 fn takes(provider: &Provider) -> String {
-    if provider.keys().is_empty() {
+    if provider.model_setting_keys().is_empty() {
         return format!("`{}` takes no keys", provider.name());
     }
-    let names: Vec<&str> = provider.keys().iter().map(|key| key.name()).collect();
+    let names: Vec<&str> = provider.model_setting_keys().iter().map(|key| key.name()).collect();
     format!("`{}` takes: {}", provider.name(), names.join(", "))
 }
 

@@ -75,7 +75,7 @@ impl Provider {
 
     /// The keys that its model strings take.
     #[must_use]
-    pub fn keys(&self) -> &'static [ModelSettingKey] {
+    pub fn model_setting_keys(&self) -> &'static [ModelSettingKey] {
         self.speech.keys
     }
 

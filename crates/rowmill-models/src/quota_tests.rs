@@ -5,7 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use rowmill_http::{HeaderMap, HeaderName, HeaderValue};
 use rowmill_types::CallFailure::{self, Malformed, QuotaExhausted, RateLimited, Refused, Server};
-use rowmill_types::{CallError, CallFault};
+use rowmill_types::{CallError, CallRetryClass};
 
 use crate::call_error::{from_error_body, from_status};
 use crate::error_body::ErrorBody;
@@ -212,7 +212,7 @@ fn a_used_up_quota_is_distinguished_from_a_rate() {
         assert_eq!((error.failure, error.retry_after), expected, "{body}");
     }
     let (status, body, ..) = CASES[0];
-    assert_eq!(call(status, body).fault(), CallFault::Exhausted { after: None });
+    assert_eq!(call(status, body).retry_class(), CallRetryClass::Exhausted { after: None });
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_http::HeaderMap;
-use rowmill_types::{RateLimits, RateWindow};
+use rowmill_types::{RateLimitState, ReportedRateLimits};
 
 use crate::duration_words;
 use crate::requested_wait::provider_time;
@@ -14,12 +14,15 @@ use crate::requested_wait::provider_time;
 ///
 /// `now` is used to interpret a reset given as a point in time if the response has no date of its own. Daily
 /// and monthly limits are left out: they are quotas and do not set a pace.
-pub(crate) fn rate_limits_from_headers(headers: &HeaderMap, now: Timestamp) -> Option<Box<RateLimits>> {
+pub(crate) fn rate_limits_from_headers(
+    headers: &HeaderMap,
+    now: Timestamp,
+) -> Option<Box<ReportedRateLimits>> {
     let limits = ReportedLimits::read(headers)?;
     let date = OnceCell::new();
     let clock = || *date.get_or_init(|| provider_time(headers, now));
     let window = |slot: &LimitHeaders<'_>| {
-        Some(RateWindow {
+        Some(RateLimitState {
             // A limit of zero would cause a division by zero; `has_zero_limit` reports it.
             limit: slot.limit.filter(|limit| *limit > 0)?,
             remaining: slot.remaining?,
@@ -29,7 +32,7 @@ pub(crate) fn rate_limits_from_headers(headers: &HeaderMap, now: Timestamp) -> O
                 .unwrap_or(Duration::ZERO),
         })
     };
-    let mut rates = RateLimits {
+    let mut rates = ReportedRateLimits {
         requests: window(&limits.requests),
         tokens: window(&limits.tokens),
         input_tokens: window(&limits.input),

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use rowmill_http::{HeaderMap, HeaderName, HeaderValue};
-use rowmill_types::{RateLimits, RateWindow};
+use rowmill_types::{RateLimitState, ReportedRateLimits};
 
 use super::{has_zero_limit, rate_limits_from_headers};
 
@@ -15,16 +15,17 @@ fn headers(pairs: Pairs) -> HeaderMap {
     pairs.iter().map(pair).collect()
 }
 
-fn window(limit: u64, remaining: u64, reset: u64) -> Option<RateWindow> {
-    Some(RateWindow { limit, remaining, reset: Duration::from_millis(reset) })
+fn window(limit: u64, remaining: u64, reset: u64) -> Option<RateLimitState> {
+    Some(RateLimitState { limit, remaining, reset: Duration::from_millis(reset) })
 }
 
-fn limits_from(pairs: Pairs) -> Option<RateLimits> {
+fn limits_from(pairs: Pairs) -> Option<ReportedRateLimits> {
     let now: Timestamp = "2026-03-01T00:00:00Z".parse().unwrap();
     rate_limits_from_headers(&headers(pairs), now).map(|reported| *reported)
 }
 
-const NONE: RateLimits = RateLimits { requests: None, tokens: None, input_tokens: None, output_tokens: None };
+const NONE: ReportedRateLimits =
+    ReportedRateLimits { requests: None, tokens: None, input_tokens: None, output_tokens: None };
 
 #[test]
 fn openai_and_those_like_it_tell_requests_and_tokens() {
@@ -56,7 +57,7 @@ fn openai_and_those_like_it_tell_requests_and_tokens() {
         (groq, window(14_400, 14_370, 179_560), window(18_000, 17_997, 7660)),
         (xai, window(480, 479, 0), window(2_000_000, 1_999_000, 0)),
     ] {
-        assert_eq!(limits_from(pairs), Some(RateLimits { requests, tokens, ..NONE }), "{pairs:?}");
+        assert_eq!(limits_from(pairs), Some(ReportedRateLimits { requests, tokens, ..NONE }), "{pairs:?}");
     }
 }
 
@@ -104,7 +105,7 @@ fn every_dialect_is_understood() {
         ("x-ratelimit-remaining", "99"),
         ("x-ratelimit-reset", "1772323230"),
     ];
-    let (limits, two) = (Some, |requests, tokens| RateLimits { requests, tokens, ..NONE });
+    let (limits, two) = (Some, |requests, tokens| ReportedRateLimits { requests, tokens, ..NONE });
     for (pairs, expected) in [
         (mistral, limits(two(window(50, 49, 0), window(50_000, 47_300, 0)))),
         (mistral_before, limits(two(None, window(500_000, 499_000, 43_000)))),
@@ -112,7 +113,7 @@ fn every_dialect_is_understood() {
         (together, limits(two(window(10, 9, 1000), window(3000, 2900, 1000)))),
         (
             fireworks,
-            limits(RateLimits {
+            limits(ReportedRateLimits {
                 input_tokens: window(60_000, 59_000, 0),
                 output_tokens: window(36_000, 35_000, 0),
                 ..NONE
@@ -135,7 +136,7 @@ fn a_providers_own_word_counts_for_more_than_a_gateways() {
         ("x-ratelimit-limit-tokens", "1000"),
         ("x-ratelimit-remaining-tokens", "900"),
     ];
-    let expected = RateLimits { requests: window(600, 599, 0), tokens: window(1000, 900, 0), ..NONE };
+    let expected = ReportedRateLimits { requests: window(600, 599, 0), tokens: window(1000, 900, 0), ..NONE };
     assert_eq!(limits_from(pairs), Some(expected));
 }
 
@@ -159,7 +160,7 @@ fn anthropic_tells_input_and_output_apart_by_its_own_clock() {
     ];
     assert_eq!(
         limits_from(pairs),
-        Some(RateLimits {
+        Some(ReportedRateLimits {
             requests: window(4000, 3999, 1000),
             tokens: None,
             input_tokens: window(2_000_000, 1_900_000, 3000),
@@ -171,7 +172,10 @@ fn anthropic_tells_input_and_output_apart_by_its_own_clock() {
         ("anthropic-ratelimit-tokens-remaining", "79000"),
         ("anthropic-ratelimit-tokens-reset", "2026-03-01T00:00:03Z"),
     ];
-    assert_eq!(limits_from(together), Some(RateLimits { tokens: window(80_000, 79_000, 3000), ..NONE }));
+    assert_eq!(
+        limits_from(together),
+        Some(ReportedRateLimits { tokens: window(80_000, 79_000, 3000), ..NONE })
+    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Map, Value};
 
-use crate::generation_budget::{MOST_VALUES, SchemaTooLarge};
+use crate::generation_budget::{GenerationLimitExceeded, MOST_VALUES};
 use crate::value::{GROWTH_DEPTH, ValueGenerator, count};
 
 /// The number of values tried for one item of an array of unique items.
@@ -37,7 +37,7 @@ impl ValueGenerator<'_> {
         }
         let length = length.min(most);
         if length as u64 > MOST_VALUES {
-            self.work.mark_exceeded(SchemaTooLarge::Values);
+            self.work.mark_exceeded(GenerationLimitExceeded::Values);
         }
 
         let unique = map.get("uniqueItems") == Some(&Value::Bool(true));

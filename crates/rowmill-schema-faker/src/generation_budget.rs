@@ -20,7 +20,7 @@ const MOST_STEPS: u64 = 2_000_000;
 /// The limit that a schema exceeds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum SchemaTooLarge {
+pub enum GenerationLimitExceeded {
     /// Too many values.
     Values,
     /// Too much text.
@@ -31,7 +31,7 @@ pub enum SchemaTooLarge {
     Combinations,
 }
 
-impl fmt::Display for SchemaTooLarge {
+impl fmt::Display for GenerationLimitExceeded {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Values => write!(out, "more than {MOST_VALUES} values in one answer"),
@@ -44,7 +44,7 @@ impl fmt::Display for SchemaTooLarge {
     }
 }
 
-impl std::error::Error for SchemaTooLarge {}
+impl std::error::Error for GenerationLimitExceeded {}
 
 /// Counts the work, and reports when it is too much.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ pub(crate) struct GenerationBudget {
     values: Cell<u64>,
     text: Cell<u64>,
     steps: Cell<u64>,
-    exceeded: Cell<Option<SchemaTooLarge>>,
+    exceeded: Cell<Option<GenerationLimitExceeded>>,
 }
 
 impl GenerationBudget {
@@ -62,7 +62,7 @@ impl GenerationBudget {
         self.text.set(0);
     }
 
-    pub(crate) fn exceeded(&self) -> Option<SchemaTooLarge> {
+    pub(crate) fn exceeded(&self) -> Option<GenerationLimitExceeded> {
         self.exceeded.get()
     }
 
@@ -70,23 +70,23 @@ impl GenerationBudget {
         self.exceeded.get().is_some()
     }
 
-    pub(crate) fn mark_exceeded(&self, what: SchemaTooLarge) {
+    pub(crate) fn mark_exceeded(&self, what: GenerationLimitExceeded) {
         self.exceeded.set(self.exceeded.get().or(Some(what)));
     }
 
     /// Counts this many values.
     pub(crate) fn count_values(&self, count: u64) {
-        self.add(&self.values, count, (MOST_VALUES, SchemaTooLarge::Values));
+        self.add(&self.values, count, (MOST_VALUES, GenerationLimitExceeded::Values));
     }
 
     /// Counts this many bytes of text.
     pub(crate) fn count_text(&self, bytes: usize) {
-        self.add(&self.text, bytes as u64, (MOST_TEXT, SchemaTooLarge::Text));
+        self.add(&self.text, bytes as u64, (MOST_TEXT, GenerationLimitExceeded::Text));
     }
 
     /// Counts this many parts of a schema that are about to be copied.
     pub(crate) fn count_steps(&self, count: u64) {
-        self.add(&self.steps, count, (MOST_STEPS, SchemaTooLarge::Combinations));
+        self.add(&self.steps, count, (MOST_STEPS, GenerationLimitExceeded::Combinations));
     }
 
     /// Counts a value that the schema contains verbatim.
@@ -102,7 +102,7 @@ impl GenerationBudget {
         self.values.get().saturating_add(self.text.get()).saturating_add(self.steps.get())
     }
 
-    fn add(&self, counted: &Cell<u64>, more: u64, (most, what): (u64, SchemaTooLarge)) {
+    fn add(&self, counted: &Cell<u64>, more: u64, (most, what): (u64, GenerationLimitExceeded)) {
         counted.set(counted.get().saturating_add(more));
         if counted.get() > most {
             self.mark_exceeded(what);

@@ -15,5 +15,5 @@ mod value;
 #[cfg(test)]
 mod tests;
 
-pub use generation_budget::SchemaTooLarge;
+pub use generation_budget::GenerationLimitExceeded;
 pub use value::{seed_from, simulated_sentence, simulated_value};

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::generation_budget::{MOST_VALUES, SchemaTooLarge};
+use crate::generation_budget::{GenerationLimitExceeded, MOST_VALUES};
 use crate::text;
 use crate::value::{GROWTH_DEPTH, ValueGenerator, count};
 
@@ -96,7 +96,7 @@ impl ValueGenerator<'_> {
         object: &mut Map<String, Value>,
     ) {
         if extra as u64 > MOST_VALUES {
-            self.work.mark_exceeded(SchemaTooLarge::Values);
+            self.work.mark_exceeded(GenerationLimitExceeded::Values);
         }
         let wanted = object.len().saturating_add(extra);
         for attempt in 0..extra.saturating_mul(16) {

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::generation_budget::{self, GenerationBudget, SchemaTooLarge};
+use crate::generation_budget::{self, GenerationBudget, GenerationLimitExceeded};
 use crate::value::{SeededRandom, ValueGenerator, simulated_sentence, simulated_value};
 
 /// Satisfiable schemas, built the way people write them.
@@ -156,7 +156,7 @@ fn hand_written_schemas_are_met_for_many_seeds() {
 fn a_schema_that_nothing_satisfies_still_gives_an_answer_in_time() {
     let endless = json!({"$defs": {"pair": {"type": "object", "required": ["l", "r"],
         "properties": {"l": {"$ref": "#/$defs/pair"}, "r": {"$ref": "#/$defs/pair"}}}}, "$ref": "#/$defs/pair"});
-    assert_eq!(simulated_value(&endless, 1), Err(SchemaTooLarge::Depth));
+    assert_eq!(simulated_value(&endless, 1), Err(GenerationLimitExceeded::Depth));
     let circle = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/a"}}});
     assert!(simulated_value(&circle, 1).unwrap().is_string());
     assert!(simulated_value(&json!({"enum": []}), 1).unwrap().is_null());
@@ -256,21 +256,27 @@ fn a_schema_that_asks_for_too_much_is_reported_what_is_too_much() {
         .collect();
     let properties = json!({"type": "object", "minProperties": 4_000_000_000u64});
     for (schema, what) in [
-        (json!({"type": "string", "minLength": 4_000_000_000u64}), SchemaTooLarge::Text),
-        (json!({"type": "string", "minLength": 1e300}), SchemaTooLarge::Text),
-        (json!({"type": "string", "pattern": "^a{4000000000}$"}), SchemaTooLarge::Text),
-        (json!({"type": "string", "pattern": "^(((a{200}){200}){200}){200}$"}), SchemaTooLarge::Text),
-        (json!({"type": "array", "minItems": 4_000_000_000u64}), SchemaTooLarge::Values),
-        (json!({"type": "array", "minItems": u64::MAX, "uniqueItems": true}), SchemaTooLarge::Values),
-        (properties, SchemaTooLarge::Values),
-        (nested, SchemaTooLarge::Values),
-        (many(json!({"type": "string"})), SchemaTooLarge::Values),
+        (json!({"type": "string", "minLength": 4_000_000_000u64}), GenerationLimitExceeded::Text),
+        (json!({"type": "string", "minLength": 1e300}), GenerationLimitExceeded::Text),
+        (json!({"type": "string", "pattern": "^a{4000000000}$"}), GenerationLimitExceeded::Text),
+        (
+            json!({"type": "string", "pattern": "^(((a{200}){200}){200}){200}$"}),
+            GenerationLimitExceeded::Text,
+        ),
+        (json!({"type": "array", "minItems": 4_000_000_000u64}), GenerationLimitExceeded::Values),
+        (
+            json!({"type": "array", "minItems": u64::MAX, "uniqueItems": true}),
+            GenerationLimitExceeded::Values,
+        ),
+        (properties, GenerationLimitExceeded::Values),
+        (nested, GenerationLimitExceeded::Values),
+        (many(json!({"type": "string"})), GenerationLimitExceeded::Values),
         (
             json!({"type": "array", "minItems": 1_000, "items": {"const": "x".repeat(10_000)}}),
-            SchemaTooLarge::Text,
+            GenerationLimitExceeded::Text,
         ),
-        (json!({"anyOf": [{"$ref": "#"}]}), SchemaTooLarge::Depth),
-        (json!({"type": "number", "allOf": choices}), SchemaTooLarge::Combinations),
+        (json!({"anyOf": [{"$ref": "#"}]}), GenerationLimitExceeded::Depth),
+        (json!({"type": "number", "allOf": choices}), GenerationLimitExceeded::Combinations),
     ] {
         assert_eq!(
             simulated_value(&schema, 3),

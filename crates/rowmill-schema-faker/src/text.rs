@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::generation_budget::{GenerationBudget, MOST_TEXT, SchemaTooLarge};
+use crate::generation_budget::{GenerationBudget, GenerationLimitExceeded, MOST_TEXT};
 use crate::pattern;
 use crate::value::{SeededRandom, count};
 
@@ -56,7 +56,7 @@ pub(crate) fn string(map: &Map<String, Value>, dice: &mut SeededRandom, work: &G
     let least = count(map, "minLength").unwrap_or(0);
     let most = count(map, "maxLength").unwrap_or(usize::MAX);
     if least as u64 > MOST_TEXT {
-        work.mark_exceeded(SchemaTooLarge::Text);
+        work.mark_exceeded(GenerationLimitExceeded::Text);
         return String::new();
     }
     let mut text = String::from(word(dice));

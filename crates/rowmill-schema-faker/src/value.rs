@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::generation_budget::{self, GenerationBudget, MOST_DEPTH, SchemaTooLarge};
+use crate::generation_budget::{self, GenerationBudget, GenerationLimitExceeded, MOST_DEPTH};
 use crate::{merge, number, text};
 
 /// The number of seeds tried before a value that does not validate is returned anyway.
@@ -51,7 +51,7 @@ const CHECKED_KEYWORDS: &[&str] = &[
 /// assert_eq!(Ok(value), simulated_value(&schema, 7));
 /// assert!(simulated_value(&json!({"type": "string", "minLength": 4_000_000_000u64}), 7).is_err());
 /// ```
-pub fn simulated_value(schema: &Value, seed: u64) -> Result<Value, SchemaTooLarge> {
+pub fn simulated_value(schema: &Value, seed: u64) -> Result<Value, GenerationLimitExceeded> {
     let work = GenerationBudget::default();
     let make = |attempt: u64| {
         work.begin_attempt();
@@ -159,7 +159,7 @@ impl ValueGenerator<'_> {
     pub(crate) fn make(&mut self, schema: &Value, depth: u32) -> Value {
         self.work.count_values(1);
         if depth > MOST_DEPTH || self.nested > MOST_NESTED {
-            self.work.mark_exceeded(SchemaTooLarge::Depth);
+            self.work.mark_exceeded(GenerationLimitExceeded::Depth);
         }
         if self.work.is_exceeded() {
             return Value::Null;

@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::conversation::CallView;
+use crate::conversation::SimulatedCallView;
 use crate::fault::SimulatedFault;
 use crate::turn::ScriptedTurn;
 
-/// How one call is answered, by [`crate::SimulatorScript::answer`] or [`crate::SimulatorScript::reply`].
+/// How one call is answered, by [`crate::SimulatorScript::answer_prompts`] or [`crate::SimulatorScript::answer_calls`].
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum SimulatedAnswer {
@@ -36,4 +36,4 @@ impl From<ScriptedTurn> for SimulatedAnswer {
 }
 
 pub(crate) type AnswerFunction = dyn Fn(&str, u64) -> SimulatedAnswer + Send + Sync;
-pub(crate) type ReplyFunction = dyn Fn(&CallView<'_>) -> SimulatedAnswer + Send + Sync;
+pub(crate) type ReplyFunction = dyn Fn(&SimulatedCallView<'_>) -> SimulatedAnswer + Send + Sync;

@@ -51,10 +51,10 @@ pub(crate) fn parse(text: &str) -> Option<(String, Value)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::conversation::RecordedTool;
+    use crate::conversation::RecordedToolSpec;
 
     fn ask(prompt: &str) -> ParsedRequest {
-        let tool = RecordedTool { name: "find".into(), description: String::new(), schema: Value::Null };
+        let tool = RecordedToolSpec { name: "find".into(), description: String::new(), schema: Value::Null };
         let mut ask = ParsedRequest { tools: vec![tool], ..ParsedRequest::default() };
         ask.say_user(prompt.to_owned());
         ask

@@ -16,7 +16,7 @@ use crate::script::SimulatorScript;
 /// Something that changes while the simulator runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
-pub enum ScriptChange {
+pub enum SimulatorConditionChange {
     /// Changes a limit per minute; `None` removes it.
     Limit(LimitKind, Option<u64>),
     /// Starts an outage of this length, of this kind or else of the kind that the script sets.
@@ -45,7 +45,7 @@ pub(crate) struct CurrentConditions {
     pub(crate) latency: RandomDistribution,
     outage: Option<ActiveOutage>,
     outage_kind: OutageKind,
-    timeline: VecDeque<(Instant, ScriptChange)>,
+    timeline: VecDeque<(Instant, SimulatorConditionChange)>,
     started: Instant,
     /// Every set of limits that was in force, and from when.
     history: Vec<(Instant, SimulatedLimits)>,
@@ -79,18 +79,18 @@ impl CurrentConditions {
         }
     }
 
-    fn apply(&mut self, change: ScriptChange, at: Instant) {
+    fn apply(&mut self, change: SimulatorConditionChange, at: Instant) {
         match change {
-            ScriptChange::Limit(measure, limit) => {
+            SimulatorConditionChange::Limit(measure, limit) => {
                 self.set_limits(self.limiter.limits().with_limit(measure, limit), at);
             }
-            ScriptChange::Outage(length, kind) => {
+            SimulatorConditionChange::Outage(length, kind) => {
                 let kind = kind.unwrap_or(self.outage_kind);
                 self.outage = Some(ActiveOutage { kind, until: Some(at + length) });
             }
-            ScriptChange::QuotaExhausted => self.quota.exhaust(),
-            ScriptChange::QuotaRenewed => self.quota.renew(),
-            ScriptChange::Latency(latency) => self.latency = latency,
+            SimulatorConditionChange::QuotaExhausted => self.quota.exhaust(),
+            SimulatorConditionChange::QuotaRenewed => self.quota.renew(),
+            SimulatorConditionChange::Latency(latency) => self.latency = latency,
         }
     }
 
@@ -156,9 +156,9 @@ mod tests {
         let start = Instant::now();
         let script = SimulatorScript::new()
             .limits(SimulatedLimits { requests: Some(600), ..SimulatedLimits::default() })
-            .change_after(seconds(120), ScriptChange::Limit(LimitKind::Requests, Some(1_200)))
-            .change_after(seconds(60), ScriptChange::Limit(LimitKind::Requests, Some(300)))
-            .change_after(seconds(60), ScriptChange::Limit(LimitKind::Tokens, Some(60_000)));
+            .change_after(seconds(120), SimulatorConditionChange::Limit(LimitKind::Requests, Some(1_200)))
+            .change_after(seconds(60), SimulatorConditionChange::Limit(LimitKind::Requests, Some(300)))
+            .change_after(seconds(60), SimulatorConditionChange::Limit(LimitKind::Tokens, Some(60_000)));
         let mut conditions = CurrentConditions::new(&script, start);
         for (second, requests, tokens) in [
             (0, 600, None),
@@ -183,7 +183,7 @@ mod tests {
         let start = Instant::now();
         let script = SimulatorScript::new()
             .limits(SimulatedLimits { requests: Some(600), ..SimulatedLimits::default() })
-            .change_after(seconds(45), ScriptChange::Limit(LimitKind::Requests, Some(1_200)));
+            .change_after(seconds(45), SimulatorConditionChange::Limit(LimitKind::Requests, Some(1_200)));
         let mut conditions = CurrentConditions::new(&script, start);
         conditions.advance(start + seconds(300));
         assert_eq!(conditions.allowed(LimitKind::Requests, 0, start + seconds(300)), Some(450 + 300));

@@ -56,7 +56,7 @@ pub struct RecordedToolResult {
 
 /// A tool that is offered to the model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct RecordedTool {
+pub struct RecordedToolSpec {
     /// Its name.
     pub name: String,
     /// Its description; may be empty.
@@ -65,10 +65,10 @@ pub struct RecordedTool {
     pub schema: Value,
 }
 
-/// A call as [`crate::SimulatorScript::reply`] sees it.
+/// A call as [`crate::SimulatorScript::answer_calls`] sees it.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
-pub struct CallView<'a> {
+pub struct SimulatedCallView<'a> {
     /// The requested model.
     pub model: &'a str,
     /// The system text.
@@ -82,7 +82,7 @@ pub struct CallView<'a> {
     /// The conversation without the system text.
     pub messages: &'a [RecordedMessage],
     /// The offered tools.
-    pub tools: &'a [RecordedTool],
+    pub tools: &'a [RecordedToolSpec],
     /// The offered tools that run at the provider, such as `web_search`.
     pub hosted: &'a [String],
     /// The schema that the answer must satisfy.

@@ -49,7 +49,7 @@ impl RandomDistribution {
     ///
     /// The text is none of these; the message says what to write.
     pub fn parse_durations(text: &str) -> Result<Self, String> {
-        let seconds = |text: &str| time_span::parse_time_span(text).map(|time| time.as_secs_f64());
+        let seconds = |text: &str| time_span::parse_single_unit_duration(text).map(|time| time.as_secs_f64());
         Self::read(text, seconds).ok_or_else(|| {
             format!(
                 "`{text}` is not a latency; write `200ms`, `uniform:100ms..2s`, `lognormal:800ms,0.6` or \

@@ -23,7 +23,7 @@ pub enum SimulatedFault {
     Garbage,
     /// The request is read and never answered.
     Hang,
-    /// The body is sent byte by byte, each one released by [`crate::Simulator::drip`].
+    /// The body is sent byte by byte, each one released by [`crate::Simulator::release_bytes`].
     Drip,
     /// An answer with no text.
     Empty,
@@ -44,7 +44,7 @@ pub enum SimulatedFault {
 impl SimulatedFault {
     /// An error status with the vendor's own body.
     #[must_use]
-    pub fn status(code: u16) -> Self {
+    pub fn from_status(code: u16) -> Self {
         Self::Status { code, headers: Vec::new(), body: None }
     }
 
@@ -70,14 +70,14 @@ impl SimulatedFault {
     ///
     /// ```
     /// # use rowmill_simulator::SimulatedFault;
-    /// assert_eq!(SimulatedFault::from_name("503"), Some(SimulatedFault::status(503)));
+    /// assert_eq!(SimulatedFault::from_name("503"), Some(SimulatedFault::from_status(503)));
     /// assert_eq!(SimulatedFault::from_name("reset"), Some(SimulatedFault::Reset));
     /// assert_eq!(SimulatedFault::from_name("weather"), None);
     /// ```
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         if let Ok(code) = name.parse::<u16>() {
-            return (100..=599).contains(&code).then(|| Self::status(code));
+            return (100..=599).contains(&code).then(|| Self::from_status(code));
         }
         Some(match name {
             "reset" => Self::Reset,

@@ -54,7 +54,10 @@ mod tests {
     #[test]
     fn markers_follow_one_another() {
         let prompt = "[[429x1,retry-after=2]] and [[resetx1]]";
-        assert_eq!(fault_for(prompt, 1), Some(SimulatedFault::status(429).with_header("retry-after", "2")));
+        assert_eq!(
+            fault_for(prompt, 1),
+            Some(SimulatedFault::from_status(429).with_header("retry-after", "2"))
+        );
         assert_eq!(fault_for(prompt, 2), Some(SimulatedFault::Reset));
         assert_eq!(fault_for(prompt, 3), None);
     }

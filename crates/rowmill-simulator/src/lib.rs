@@ -47,10 +47,10 @@ mod upload_form;
 mod websocket;
 
 pub use answer::SimulatedAnswer;
-pub use batch::{BatchRequestKind, BatchStats, HoldMoment, SimulatedBatches};
-pub use conditions::ScriptChange;
+pub use batch::{BatchRequestKind, HoldMoment, SimulatedBatchStats, SimulatedBatches};
+pub use conditions::SimulatorConditionChange;
 pub use conversation::{
-    CallView, RecordedMessage, RecordedRole, RecordedTool, RecordedToolCall, RecordedToolResult,
+    RecordedMessage, RecordedRole, RecordedToolCall, RecordedToolResult, RecordedToolSpec, SimulatedCallView,
 };
 pub use distribution::RandomDistribution;
 pub use fault::{FaultTrigger, SimulatedFault};
@@ -62,7 +62,7 @@ pub use recorded_file::{FileTransfer, RecordedFile};
 pub use recorder::RecordedRequest;
 pub use rowmill_core::cost::Price;
 pub use rowmill_types::Citation;
-pub use rules::AnswerRules;
+pub use rules::SimulatedAnswerRules;
 pub use script::SimulatorScript;
 pub use simulator::Simulator;
 pub use stats::{MinuteStats, SimulatorStats};

@@ -8,7 +8,7 @@ use rowmill_types::Money;
 use serde_json::Value;
 
 use crate::call_marker;
-use crate::conditions::ScriptChange;
+use crate::conditions::SimulatorConditionChange;
 use crate::distribution::RandomDistribution;
 use crate::fault::SimulatedFault;
 use crate::limits::LimitKind;
@@ -19,7 +19,7 @@ use crate::limits::LimitKind;
 ///
 /// The text is none; the message says what to write.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
-    time_span::parse_time_span(text)
+    time_span::parse_single_unit_duration(text)
         .ok_or_else(|| format!("`{text}` is not a duration; write `20ms`, `1.5s` or `2m`"))
 }
 
@@ -28,7 +28,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 /// ```
 /// # use rowmill_simulator::{SimulatedFault, parse_flags};
 /// let (fault, rate) = parse_flags::parse_fault_rate("429=2%,retry-after=1").unwrap();
-/// assert_eq!((fault, rate), (SimulatedFault::status(429).with_header("retry-after", "1"), 0.02));
+/// assert_eq!((fault, rate), (SimulatedFault::from_status(429).with_header("retry-after", "1"), 0.02));
 /// ```
 ///
 /// # Errors
@@ -74,17 +74,19 @@ pub fn parse_outage(text: &str) -> Result<(Duration, Duration), String> {
 /// Parses a time and its changes, such as `120s:rpm=300,tpm=30000` or `60s:outage=30s,outage-status=reset`.
 ///
 /// ```
-/// # use rowmill_simulator::{ScriptChange, LimitKind, parse_flags};
+/// # use rowmill_simulator::{SimulatorConditionChange, LimitKind, parse_flags};
 /// # use std::time::Duration;
-/// let (after, changes) = parse_flags::parse_changes("2m:rpm=300,tpm=none").unwrap();
+/// let (after, changes) = parse_flags::parse_timed_condition_changes("2m:rpm=300,tpm=none").unwrap();
 /// assert_eq!(after, Duration::from_secs(120));
-/// assert_eq!(changes, [ScriptChange::Limit(LimitKind::Requests, Some(300)), ScriptChange::Limit(LimitKind::Tokens, None)]);
+/// assert_eq!(changes, [SimulatorConditionChange::Limit(LimitKind::Requests, Some(300)), SimulatorConditionChange::Limit(LimitKind::Tokens, None)]);
 /// ```
 ///
 /// # Errors
 ///
 /// The text is none; the message says what to write.
-pub fn parse_changes(text: &str) -> Result<(Duration, Vec<ScriptChange>), String> {
+pub fn parse_timed_condition_changes(
+    text: &str,
+) -> Result<(Duration, Vec<SimulatorConditionChange>), String> {
     let (after, rest) =
         text.split_once(':').ok_or("write a change as TIME:KEY=VALUE,…, such as `120s:rpm=300,tpm=30000`")?;
     let after = parse_duration(after)?;
@@ -95,21 +97,23 @@ pub fn parse_changes(text: &str) -> Result<(Duration, Vec<ScriptChange>), String
             "outage" => length = Some(parse_duration(&value)?),
             "outage-status" => status = Some(value.parse()?),
             "quota" => changes.push(match value.as_str() {
-                "exhausted" => ScriptChange::QuotaExhausted,
-                "ok" => ScriptChange::QuotaRenewed,
+                "exhausted" => SimulatorConditionChange::QuotaExhausted,
+                "ok" => SimulatorConditionChange::QuotaRenewed,
                 _ => return Err(format!("`{value}` is not a quota state; write `exhausted` or `ok`")),
             }),
-            "latency" => changes.push(ScriptChange::Latency(RandomDistribution::parse_durations(&value)?)),
+            "latency" => {
+                changes.push(SimulatorConditionChange::Latency(RandomDistribution::parse_durations(&value)?))
+            }
             _ => {
                 let measure = LimitKind::from_flag(key).ok_or_else(|| {
                     format!("`{key}` cannot change; write `rpm`, `tpm`, `itpm`, `otpm`, `outage`, `outage-status`, `quota` or `latency`")
                 })?;
-                changes.push(ScriptChange::Limit(measure, limit(&value)?));
+                changes.push(SimulatorConditionChange::Limit(measure, limit(&value)?));
             }
         }
     }
     match (length, status) {
-        (Some(length), status) => changes.push(ScriptChange::Outage(length, status)),
+        (Some(length), status) => changes.push(SimulatorConditionChange::Outage(length, status)),
         (None, Some(_)) => return Err("`outage-status` also needs `outage`".to_owned()),
         (None, None) => {}
     }
@@ -157,7 +161,7 @@ pub fn parse_tool_call(text: &str) -> Result<(String, Value), String> {
 /// # Errors
 ///
 /// The text is none; the message says what to write.
-pub fn price(text: &str) -> Result<Price, String> {
+pub fn parse_price(text: &str) -> Result<Price, String> {
     let (mut input, mut cached, mut cache_write, mut output) = (None, None, None, None);
     for (key, value) in pairs(text)? {
         let dollars: Option<f64> = value.parse().ok();
@@ -205,7 +209,7 @@ fn long_duration(text: &str) -> Option<Duration> {
     let unit = text.strip_suffix('h').map(|number| (number, 3_600.0));
     let Some((number, seconds)) = unit.or_else(|| text.strip_suffix('d').map(|number| (number, 86_400.0)))
     else {
-        return time_span::parse_time_span(text);
+        return time_span::parse_single_unit_duration(text);
     };
     let duration = Duration::try_from_secs_f64(number.parse::<f64>().ok()? * seconds).ok()?;
     (duration <= LONGEST_JOB).then_some(duration)
@@ -216,7 +220,7 @@ fn long_duration(text: &str) -> Option<Duration> {
 /// # Errors
 ///
 /// The text is none of these; the message says what to write.
-pub fn parse_job_durations(text: &str) -> Result<RandomDistribution, String> {
+pub fn parse_job_duration_distribution(text: &str) -> Result<RandomDistribution, String> {
     let seconds = |text: &str| long_duration(text).map(|time| time.as_secs_f64());
     RandomDistribution::read(text, seconds).ok_or_else(|| {
         format!(
@@ -242,7 +246,7 @@ pub fn parse_time_scale(text: &str) -> Result<f64, String> {
 /// # Errors
 ///
 /// The text is none; the message says what to write.
-pub fn parse_line_error(text: &str) -> Result<(String, u64), String> {
+pub fn parse_validation_error(text: &str) -> Result<(String, u64), String> {
     let parsed = text.split_once(':').and_then(|(code, line)| Some((code, line.parse().ok()?)));
     match parsed {
         Some((code, line)) if !code.is_empty() && line > 0 => Ok((code.to_owned(), line)),
@@ -270,22 +274,23 @@ mod tests {
 
     #[test]
     fn every_change_can_be_written() {
-        let (after, found) =
-            parse_changes("90s:latency=lognormal:800ms,0.6,outage=30s,outage-status=refuse,quota=ok,otpm=5")
-                .unwrap();
+        let (after, found) = parse_timed_condition_changes(
+            "90s:latency=lognormal:800ms,0.6,outage=30s,outage-status=refuse,quota=ok,otpm=5",
+        )
+        .unwrap();
         assert_eq!(after, Duration::from_secs(90));
         assert_eq!(
             found,
             [
-                ScriptChange::Latency(RandomDistribution::LogNormal { median: 0.8, sigma: 0.6 }),
-                ScriptChange::QuotaRenewed,
-                ScriptChange::Limit(LimitKind::OutputTokens, Some(5)),
-                ScriptChange::Outage(Duration::from_secs(30), Some(OutageKind::Refuse)),
+                SimulatorConditionChange::Latency(RandomDistribution::LogNormal { median: 0.8, sigma: 0.6 }),
+                SimulatorConditionChange::QuotaRenewed,
+                SimulatorConditionChange::Limit(LimitKind::OutputTokens, Some(5)),
+                SimulatorConditionChange::Outage(Duration::from_secs(30), Some(OutageKind::Refuse)),
             ]
         );
         assert_eq!(
-            parse_changes("1s:outage=2s").unwrap().1,
-            [ScriptChange::Outage(Duration::from_secs(2), None)]
+            parse_timed_condition_changes("1s:outage=2s").unwrap().1,
+            [SimulatorConditionChange::Outage(Duration::from_secs(2), None)]
         );
     }
 
@@ -302,7 +307,7 @@ mod tests {
             ("1s:latency=soon", "not a latency"),
             ("1s:300", "not KEY=VALUE"),
         ] {
-            assert!(parse_changes(text).unwrap_err().contains(message), "{text}");
+            assert!(parse_timed_condition_changes(text).unwrap_err().contains(message), "{text}");
         }
         for text in ["", "search {", "search [1]", "search otters"] {
             assert!(parse_tool_call(text).unwrap_err().contains("not a call"), "{text}");
@@ -324,7 +329,7 @@ mod tests {
             ("input=1,output=-1", "not a price"),
             ("input=1,output=1,batch=1", "has no price"),
         ] {
-            assert!(price(text).unwrap_err().contains(message), "{text}");
+            assert!(parse_price(text).unwrap_err().contains(message), "{text}");
         }
     }
 
@@ -333,10 +338,10 @@ mod tests {
         let hours = |count: u64| Duration::from_secs(count * 3_600);
         assert_eq!(parse_job_duration("2h"), Ok(hours(2)));
         assert_eq!(parse_job_duration("1.5d"), Ok(hours(36)));
-        assert_eq!(parse_job_durations("30h"), Ok(RandomDistribution::Constant(108_000.0)));
+        assert_eq!(parse_job_duration_distribution("30h"), Ok(RandomDistribution::Constant(108_000.0)));
         let uniform = RandomDistribution::Uniform { low: 3_600.0, high: 108_000.0 };
-        assert_eq!(parse_job_durations("uniform:1h..30h"), Ok(uniform));
-        assert_eq!(parse_line_error("url_mismatch:3"), Ok(("url_mismatch".to_owned(), 3)));
+        assert_eq!(parse_job_duration_distribution("uniform:1h..30h"), Ok(uniform));
+        assert_eq!(parse_validation_error("url_mismatch:3"), Ok(("url_mismatch".to_owned(), 3)));
         assert_eq!((parse_failed_creates("2"), parse_failed_creates("1:500")), (Ok((2, 503)), Ok((1, 500))));
         for text in ["h", "-1h", "999d", "soon"] {
             assert!(parse_job_duration(text).unwrap_err().contains("write `10s`"), "{text}");
@@ -345,16 +350,16 @@ mod tests {
             assert!(parse_time_scale(text).is_err(), "{text}");
         }
         for text in ["url_mismatch", ":1", "url_mismatch:0"] {
-            assert!(parse_line_error(text).is_err(), "{text}");
+            assert!(parse_validation_error(text).is_err(), "{text}");
         }
         assert!(parse_failed_creates("2:200").is_err());
     }
 
     #[test]
     fn prices_are_per_million_tokens() {
-        let tokens = price("input=0.25,cached=0.025,cache_write=0.3,output=2").unwrap().tokens;
+        let tokens = parse_price("input=0.25,cached=0.025,cache_write=0.3,output=2").unwrap().tokens;
         let pico = [tokens.input, tokens.cached, tokens.cache_write, tokens.output].map(Money::pico);
         assert_eq!(pico, [250_000, 25_000, 300_000, 2_000_000]);
-        assert_eq!(price("input=1,output=2").unwrap().tokens.cached.pico(), 1_000_000);
+        assert_eq!(parse_price("input=1,output=2").unwrap().tokens.cached.pico(), 1_000_000);
     }
 }

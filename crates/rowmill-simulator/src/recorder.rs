@@ -10,7 +10,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use crate::answer_plan::AnsweredPrompt;
-use crate::batch::BatchStats;
+use crate::batch::SimulatedBatchStats;
 use crate::protocol::ParsedRequest;
 use crate::recorded_call::RecordedCall;
 use crate::script::SimulatorScript;
@@ -88,7 +88,7 @@ pub(crate) struct RequestRecorder {
 
 impl RequestRecorder {
     pub(crate) fn new(keep_requests: usize, keep_prompts: bool, money: Option<Money>) -> Self {
-        let batches = BatchStats { cost_usd: money, ..BatchStats::default() };
+        let batches = SimulatedBatchStats { cost_usd: money, ..SimulatedBatchStats::default() };
         let stats = SimulatorStats { cost_usd: money, batches, ..SimulatorStats::default() };
         Self {
             held: Mutex::new(RecorderState { stats, ..RecorderState::default() }),
@@ -231,7 +231,7 @@ impl RequestRecorder {
     }
 
     /// Changes the counts of the batch APIs.
-    pub(crate) fn count_batches(&self, change: impl FnOnce(&mut BatchStats)) {
+    pub(crate) fn count_batches(&self, change: impl FnOnce(&mut SimulatedBatchStats)) {
         self.change(|held| change(&mut held.stats.batches));
     }
 

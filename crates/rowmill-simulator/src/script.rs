@@ -13,13 +13,13 @@ use serde_json::Value;
 use crate::answer::{AnswerFunction, ReplyFunction, SimulatedAnswer};
 use crate::batch::SimulatedBatches;
 use crate::call_log::CallLog;
-use crate::conditions::ScriptChange;
-use crate::conversation::CallView;
+use crate::conditions::SimulatorConditionChange;
+use crate::conversation::SimulatedCallView;
 use crate::distribution::RandomDistribution;
 use crate::fault::{FaultTrigger, SimulatedFault};
 use crate::limits::SimulatedLimits;
 use crate::outage::OutageKind;
-use crate::rules::AnswerRules;
+use crate::rules::SimulatedAnswerRules;
 use crate::tokens::Tokenizer;
 
 /// Settings that define what a simulator checks, how it answers, and which faults it injects.
@@ -31,7 +31,7 @@ use crate::tokens::Tokenizer;
 ///     .key("k")
 ///     .model("m")
 ///     .latency(Duration::from_millis(5))
-///     .fault(FaultTrigger::Nth(3), SimulatedFault::status(503))
+///     .fault(FaultTrigger::Nth(3), SimulatedFault::from_status(503))
 ///     .fault(FaultTrigger::Rate(0.02), SimulatedFault::Reset);
 /// ```
 #[derive(Clone)]
@@ -46,14 +46,14 @@ pub struct SimulatorScript {
     pub(crate) faults: Vec<(FaultTrigger, SimulatedFault)>,
     pub(crate) answer: Option<Arc<AnswerFunction>>,
     pub(crate) reply: Option<Arc<ReplyFunction>>,
-    pub(crate) rules: AnswerRules,
+    pub(crate) rules: SimulatedAnswerRules,
     pub(crate) answer_bytes: Option<usize>,
     pub(crate) answer_tokens: Option<RandomDistribution>,
     pub(crate) tokenizer: Tokenizer,
     pub(crate) limits: SimulatedLimits,
     pub(crate) quota_requests: Option<u64>,
     pub(crate) quota_renews: Option<Duration>,
-    pub(crate) changes: Vec<(Duration, ScriptChange)>,
+    pub(crate) changes: Vec<(Duration, SimulatorConditionChange)>,
     pub(crate) outage_kind: OutageKind,
     pub(crate) price: Option<Price>,
     pub(crate) headers: Vec<(String, String)>,
@@ -66,7 +66,7 @@ pub struct SimulatorScript {
     pub(crate) instant_turns: Option<InstantTurns>,
     pub(crate) body_limit: Option<usize>,
     pub(crate) upload_status: Option<u16>,
-    pub(crate) file_processing: u32,
+    pub(crate) file_processing_polls: u32,
     pub(crate) log: Option<CallLog>,
     pub(crate) log_messages: bool,
     pub(crate) batches: SimulatedBatches,
@@ -87,7 +87,7 @@ impl SimulatorScript {
             faults: Vec::new(),
             answer: None,
             reply: None,
-            rules: AnswerRules::default(),
+            rules: SimulatedAnswerRules::default(),
             answer_bytes: None,
             answer_tokens: None,
             tokenizer: Tokenizer::Characters,
@@ -107,7 +107,7 @@ impl SimulatorScript {
             instant_turns: None,
             body_limit: None,
             upload_status: None,
-            file_processing: 0,
+            file_processing_polls: 0,
             log: None,
             log_messages: false,
             batches: SimulatedBatches::new(),
@@ -172,7 +172,10 @@ impl SimulatorScript {
 
     /// Answers with a function of the prompt and of how often it was received, from 1.
     #[must_use]
-    pub fn answer(mut self, answer: impl Fn(&str, u64) -> SimulatedAnswer + Send + Sync + 'static) -> Self {
+    pub fn answer_prompts(
+        mut self,
+        answer: impl Fn(&str, u64) -> SimulatedAnswer + Send + Sync + 'static,
+    ) -> Self {
         self.answer = Some(Arc::new(answer));
         self
     }
@@ -182,20 +185,23 @@ impl SimulatorScript {
     /// ```
     /// # use rowmill_simulator::{SimulatedAnswer, SimulatorScript};
     /// # use serde_json::json;
-    /// let script = SimulatorScript::new().reply(|seen| match seen.turn {
+    /// let script = SimulatorScript::new().answer_calls(|seen| match seen.turn {
     ///     1 => SimulatedAnswer::Calls { text: String::new(), calls: vec![("search".into(), json!({"query": seen.prompt}))] },
     ///     _ => SimulatedAnswer::Text(format!("found: {}", seen.last)),
     /// });
     /// ```
     #[must_use]
-    pub fn reply(mut self, reply: impl Fn(&CallView<'_>) -> SimulatedAnswer + Send + Sync + 'static) -> Self {
+    pub fn answer_calls(
+        mut self,
+        reply: impl Fn(&SimulatedCallView<'_>) -> SimulatedAnswer + Send + Sync + 'static,
+    ) -> Self {
         self.reply = Some(Arc::new(reply));
         self
     }
 
     /// Answers with rules; a call that matches none is answered as without them.
     #[must_use]
-    pub fn rules(mut self, rules: AnswerRules) -> Self {
+    pub fn rules(mut self, rules: SimulatedAnswerRules) -> Self {
         self.rules = rules;
         self
     }
@@ -244,7 +250,7 @@ impl SimulatorScript {
 
     /// Makes a change this long after the start.
     #[must_use]
-    pub fn change_after(mut self, after: Duration, change: ScriptChange) -> Self {
+    pub fn change_after(mut self, after: Duration, change: SimulatorConditionChange) -> Self {
         self.changes.push((after, change));
         self
     }
@@ -252,7 +258,7 @@ impl SimulatorScript {
     /// Schedules an outage of a given length, this long after the start.
     #[must_use]
     pub fn outage(self, after: Duration, length: Duration) -> Self {
-        self.change_after(after, ScriptChange::Outage(length, None))
+        self.change_after(after, SimulatorConditionChange::Outage(length, None))
     }
 
     /// Sets the kind of outages; the default is status 503.
@@ -278,7 +284,7 @@ impl SimulatorScript {
 
     /// Serves a text at `/text/{name}`.
     #[must_use]
-    pub fn text(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+    pub fn serve_text(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
         self.texts.insert(name.into(), text.into());
         self
     }
@@ -290,7 +296,7 @@ impl SimulatorScript {
         self
     }
 
-    /// Releases a byte of a dripping answer at this interval, in addition to [`crate::Simulator::drip`].
+    /// Releases a byte of a dripping answer at this interval, in addition to [`crate::Simulator::release_bytes`].
     #[must_use]
     pub fn drip_every(mut self, interval: Duration) -> Self {
         self.drip_every = Some(interval);
@@ -327,8 +333,8 @@ impl SimulatorScript {
 
     /// Reports files in Google's API as still being processed, this many times.
     #[must_use]
-    pub fn file_processing(mut self, times: u32) -> Self {
-        self.file_processing = times;
+    pub fn file_processing_polls(mut self, times: u32) -> Self {
+        self.file_processing_polls = times;
         self
     }
 
@@ -359,15 +365,15 @@ impl SimulatorScript {
     /// For benchmarks: key, model, faults, markers and holds are ignored, and only requests and answers are
     /// counted.
     #[must_use]
-    pub fn instant(mut self, text: impl Into<String>) -> Self {
+    pub fn instant_answer(mut self, text: impl Into<String>) -> Self {
         self.instant = Some(text.into());
         self
     }
 
-    /// With [`SimulatorScript::instant`]: calls this tool in the first `turns` turns of a conversation, which are
+    /// With [`SimulatorScript::instant_answer`]: calls this tool in the first `turns` turns of a conversation, which are
     /// identified by the number of tool results.
     #[must_use]
-    pub fn instant_turns(mut self, turns: usize, tool: impl Into<String>, arguments: Value) -> Self {
+    pub fn instant_tool_turns(mut self, turns: usize, tool: impl Into<String>, arguments: Value) -> Self {
         self.instant_turns = Some(InstantTurns { turns, tool: tool.into(), arguments });
         self
     }

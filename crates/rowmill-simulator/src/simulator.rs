@@ -121,8 +121,8 @@ impl Simulator {
     }
 
     /// Moves the clock of batch jobs on, and waits until the results that are due then have been made.
-    pub fn advance_jobs(&self, by: Duration) {
-        self.shared.advance_jobs(by);
+    pub fn advance_job_clock(&self, by: Duration) {
+        self.shared.advance_job_clock(by);
     }
 
     /// Lets all batch jobs that exist end now with all of their rows, and waits until their results have been
@@ -131,14 +131,14 @@ impl Simulator {
         self.shared.finish_jobs();
     }
 
-    /// Stops the clock of batch jobs, so that only [`Simulator::advance_jobs`] moves it.
-    pub fn hold_jobs(&self) {
-        self.shared.hold_jobs();
+    /// Stops the clock of batch jobs, so that only [`Simulator::advance_job_clock`] moves it.
+    pub fn stop_job_clock(&self) {
+        self.shared.stop_job_clock();
     }
 
     /// Lets that clock run again.
-    pub fn release_jobs(&self) {
-        self.shared.release_jobs();
+    pub fn restart_job_clock(&self) {
+        self.shared.restart_job_clock();
     }
 
     /// Holds the request of this kind that comes after `before` others of its kind from now on, until
@@ -163,7 +163,7 @@ impl Simulator {
     }
 
     /// Releases `bytes` more bytes of dripping answers.
-    pub fn drip(&self, bytes: usize) {
+    pub fn release_bytes(&self, bytes: usize) {
         self.shared.gate.allow_bytes(bytes);
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rowmill_types::Money;
 use serde::Serialize;
 
-use crate::batch::BatchStats;
+use crate::batch::SimulatedBatchStats;
 
 /// Counts of events so far. An answer counts once its last byte was handed to the kernel; tokens and money
 /// count once the answer was made.
@@ -57,7 +57,7 @@ pub struct SimulatorStats {
     /// The same by minute since the start.
     pub minutes: Vec<MinuteStats>,
     /// Jobs of the batch APIs and their rows, which count nowhere else.
-    pub batches: BatchStats,
+    pub batches: SimulatedBatchStats,
     /// Answers by prompt, unless the script forgets prompts.
     pub answers_by_prompt: BTreeMap<String, u64>,
 }

@@ -173,7 +173,7 @@ impl SimulatorState {
         let (kind, name) = begun.ok_or_else(|| RequestRefusal::invalid("There is no such upload."))?;
         check_media_type(&kind, &request.body)?;
         let seen = RecordedFile::from_bytes(name.as_deref(), &kind, &request.body, FileTransfer::Upload);
-        let processing = self.script.file_processing;
+        let processing = self.script.file_processing_polls;
         let id = self.stored.keep("f", seen.clone(), processing);
         self.recorder.file_uploaded();
         let status = [("x-goog-upload-status".to_owned(), "final".to_owned())];

@@ -1,6 +1,6 @@
 //! SQL over streams of rows, with DuckDB's semantics.
 //!
-//! A [`SqlTable`] is anything that can be scanned row by row; a [`SqlQuery`] is one `SELECT` over such tables. The
+//! A [`SqlTable`] is anything that can be scanned row by row; a [`PreparedSqlQuery`] is one `SELECT` over such tables. The
 //! text is parsed and bound: names are resolved, every expression gets a type, and anything that cannot be
 //! given DuckDB's semantics is rejected. SQLite then runs the bound query over virtual tables; functions of
 //! ours compute everything beyond comparisons. Nothing is loaded as a whole: rows flow from the scan through
@@ -25,11 +25,11 @@ mod table;
 mod unwinding;
 mod values;
 
-pub use output::{ResultColumn, ResultRecord};
-pub use query::{QueryText, SqlQuery};
+pub use output::{QueryResultColumn, QueryResultRow};
+pub use query::{PreparedSqlQuery, QueryText};
 pub use table::{
-    ComparisonOperator, NamedTable, ScalarValue, ScanCondition, ScanRequest, SqlColumn, SqlTable,
-    SqliteRowValue, TableScan,
+    ComparisonOperator, ComparisonValue, NamedTable, ScanCondition, ScanRequest, SqlTable, SqlTableColumn,
+    SqliteColumnValue, TableScan,
 };
-pub use values::json_read::{TextRule, column_value, text_value};
+pub use values::json_read::{TextInterpretation, sqlite_value_from_json, text_value};
 pub use values::sql_type::SqlType;

@@ -9,7 +9,7 @@ use crate::values::sql_type::SqlType;
 
 /// A column of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ResultColumn {
+pub struct QueryResultColumn {
     /// Its name.
     pub name: String,
     /// Its type.
@@ -18,18 +18,18 @@ pub struct ResultColumn {
 
 /// A row of a result, valid while the query is at this row.
 #[derive(Debug)]
-pub struct ResultRecord<'r> {
+pub struct QueryResultRow<'r> {
     row: &'r Row<'r>,
     columns: &'r [OutputColumn],
 }
 
-impl<'r> ResultRecord<'r> {
+impl<'r> QueryResultRow<'r> {
     pub(crate) fn new(row: &'r Row<'r>, columns: &'r [OutputColumn]) -> Self {
         Self { row, columns }
     }
 
     /// Appends the value of a column as JSON: the original JSON, if the column comes from the input.
-    pub fn write_json(&self, column: usize, out: &mut String) {
+    pub fn write_column_json(&self, column: usize, out: &mut String) {
         let (Some(output), Ok(value)) = (self.columns.get(column), self.row.get_ref(column)) else {
             out.push_str("null");
             return;

@@ -14,7 +14,7 @@ use crate::connection::open_connection;
 use crate::expression::emit::EmittedSql;
 use crate::expression::refusal::BindResult;
 use crate::fields::{TableField, used_fields};
-use crate::output::{ResultColumn, ResultRecord};
+use crate::output::{QueryResultColumn, QueryResultRow};
 use crate::query_problems::{ProblemMaker, duplicate_column_problem, refusal_problem};
 use crate::scan_plan::{PlanAssessment, PlanLine, assess_plan};
 use crate::scan_table::{ScanProblemSlot, table_declaration};
@@ -35,17 +35,17 @@ pub struct QueryText {
 
 /// A query that has been checked.
 #[derive(Debug)]
-pub struct SqlQuery {
+pub struct PreparedSqlQuery {
     text: QueryText,
     tables: Vec<NamedTable>,
     temp: PathBuf,
     bound: BoundQuery,
     emitted: EmittedSql,
-    columns: Vec<ResultColumn>,
+    columns: Vec<QueryResultColumn>,
     assessment: PlanAssessment,
 }
 
-impl SqlQuery {
+impl PreparedSqlQuery {
     /// Checks a query over tables; nothing is read yet. Temporary files are written to `temp`.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl SqlQuery {
     /// # Errors
     ///
     /// It is not a single condition, is invalid, or is not supported.
-    pub fn condition(
+    pub fn from_condition(
         text: QueryText,
         rows: NamedTable,
         others: Vec<NamedTable>,
@@ -85,7 +85,7 @@ impl SqlQuery {
         bound: BindResult<(BoundQuery, EmittedSql)>,
     ) -> Result<Self, Problem> {
         let (bound, emitted) = bound.map_err(|refusal| refusal_problem(&text, &refusal))?;
-        let column = |column: &crate::binder::OutputColumn| ResultColumn {
+        let column = |column: &crate::binder::OutputColumn| QueryResultColumn {
             name: column.name.clone(),
             kind: column.kind.clone(),
         };
@@ -103,7 +103,7 @@ impl SqlQuery {
 
     /// The columns of the result.
     #[must_use]
-    pub fn columns(&self) -> &[ResultColumn] {
+    pub fn columns(&self) -> &[QueryResultColumn] {
         &self.columns
     }
 
@@ -115,7 +115,7 @@ impl SqlQuery {
 
     /// Whether a table would be read once for each row of another one, and is therefore copied first.
     #[must_use]
-    pub fn copies_table(&self, table: &str) -> bool {
+    pub fn needs_table_copy(&self, table: &str) -> bool {
         self.assessment.repeated.iter().any(|name| name == table)
     }
 
@@ -127,7 +127,7 @@ impl SqlQuery {
     pub fn run(
         &self,
         cancelled: &Arc<AtomicBool>,
-        each: &mut dyn FnMut(&ResultRecord<'_>) -> ControlFlow<()>,
+        each: &mut dyn FnMut(&QueryResultRow<'_>) -> ControlFlow<()>,
     ) -> Result<(), Problem> {
         let problem = ScanProblemSlot::default();
         let failures = ProblemMaker { text: &self.text, problem: &problem };
@@ -143,13 +143,13 @@ impl SqlQuery {
         &self,
         problem: &ScanProblemSlot,
         cancelled: &Arc<AtomicBool>,
-        each: &mut dyn FnMut(&ResultRecord<'_>) -> ControlFlow<()>,
+        each: &mut dyn FnMut(&QueryResultRow<'_>) -> ControlFlow<()>,
     ) -> SqlResult<()> {
         let mut connection = self.connect(problem)?;
         let flag = cancelled.clone();
         connection.progress_handler(STEPS, Some(move || flag.load(Ordering::Relaxed)))?;
         for named in &self.tables {
-            if self.copies_table(named.name) {
+            if self.needs_table_copy(named.name) {
                 copy(&connection, named, &self.fields(named))?;
             }
         }
@@ -159,7 +159,7 @@ impl SqlQuery {
         }
         let mut rows = statement.raw_query();
         while let Some(row) = rows.next()? {
-            if each(&ResultRecord::new(row, &self.bound.columns)).is_break() {
+            if each(&QueryResultRow::new(row, &self.bound.columns)).is_break() {
                 break;
             }
         }

@@ -16,7 +16,7 @@ use rusqlite::{Connection, Error, Result, ToSql};
 use crate::fields::{FieldForm, TableField};
 use crate::scan_plan::ScanPlan;
 use crate::table::{
-    ComparisonOperator, NamedTable, ScalarValue, ScanCondition, ScanRequest, SqlTable, SqliteRowValue,
+    ComparisonOperator, ComparisonValue, NamedTable, ScanCondition, ScanRequest, SqlTable, SqliteColumnValue,
     TableScan,
 };
 use crate::unwinding::catch_unwind_for_sqlite;
@@ -213,7 +213,7 @@ unsafe impl VTabCursor for ScanCursor {
             FieldForm::Value => context.set_result(self.guarded(|| scan.value(field.column))?),
             FieldForm::Json => {
                 let raw = self.guarded(|| Ok(scan.raw(field.column)))?;
-                context.set_result(raw.map_or(SqliteRowValue::Null, SqliteRowValue::Text))
+                context.set_result(raw.map_or(SqliteColumnValue::Null, SqliteColumnValue::Text))
             }
         }
     }
@@ -236,7 +236,7 @@ impl Drop for ScanCursor {
     }
 }
 
-impl ToSql for SqliteRowValue<'_> {
+impl ToSql for SqliteColumnValue<'_> {
     fn to_sql(&self) -> Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self {
             Self::Null => ValueRef::Null,
@@ -260,17 +260,17 @@ fn comparison(operator: &IndexConstraintOp) -> Option<ComparisonOperator> {
 }
 
 /// The value of a condition in the form that rows have; `None` if it cannot be compared.
-fn scalar(value: ValueRef<'_>, kind: &SqlType) -> Option<ScalarValue> {
+fn scalar(value: ValueRef<'_>, kind: &SqlType) -> Option<ComparisonValue> {
     match (value, kind) {
         (ValueRef::Integer(days), SqlType::Date) => days
             .checked_mul(MICROS_PER_DAY)
             .and_then(in_four_digits)
-            .map(|_| ScalarValue::Text(date_text(days))),
-        (ValueRef::Integer(micros), SqlType::Timestamp) => in_four_digits(micros).map(ScalarValue::Text),
-        (ValueRef::Integer(number), _) => Some(ScalarValue::Integer(number)),
-        (ValueRef::Real(number), _) => Some(ScalarValue::Real(number)),
+            .map(|_| ComparisonValue::Text(date_text(days))),
+        (ValueRef::Integer(micros), SqlType::Timestamp) => in_four_digits(micros).map(ComparisonValue::Text),
+        (ValueRef::Integer(number), _) => Some(ComparisonValue::Integer(number)),
+        (ValueRef::Real(number), _) => Some(ComparisonValue::Real(number)),
         (ValueRef::Text(bytes), SqlType::Varchar) => {
-            std::str::from_utf8(bytes).ok().map(|text| ScalarValue::Text(text.to_owned()))
+            std::str::from_utf8(bytes).ok().map(|text| ComparisonValue::Text(text.to_owned()))
         }
         _ => None,
     }

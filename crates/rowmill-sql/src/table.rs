@@ -5,14 +5,14 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use rowmill_types::Problem;
-pub use rowmill_types::{ComparisonOperator, ScalarValue};
+pub use rowmill_types::{ComparisonOperator, ComparisonValue};
 
 use crate::values::sql_type::SqlType;
 
 /// Something that can be read row by row, repeatedly.
 pub trait SqlTable: Send + Sync + Debug {
     /// Its columns. Names are unique, even ignoring case.
-    fn columns(&self) -> &[SqlColumn];
+    fn columns(&self) -> &[SqlTableColumn];
 
     /// Starts a scan.
     ///
@@ -36,7 +36,7 @@ pub trait TableScan {
     /// # Errors
     ///
     /// The value does not have the type of its column.
-    fn value(&self, column: usize) -> Result<SqliteRowValue<'_>, Problem>;
+    fn value(&self, column: usize) -> Result<SqliteColumnValue<'_>, Problem>;
 
     /// The JSON of that value as in the row, if there is any.
     fn raw(&self, column: usize) -> Option<Cow<'_, str>>;
@@ -71,12 +71,12 @@ pub struct ScanCondition {
     /// The comparison operator.
     pub comparison: ComparisonOperator,
     /// The value to compare with.
-    pub value: ScalarValue,
+    pub value: ComparisonValue,
 }
 
 /// A column of a table.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SqlColumn {
+pub struct SqlTableColumn {
     /// Its name.
     pub name: String,
     /// The type of its values.
@@ -87,9 +87,9 @@ pub struct SqlColumn {
     pub note: Option<String>,
 }
 
-/// A value of a row in SQLite's representation: [`crate::column_value`] creates it.
+/// A value of a row in SQLite's representation: [`crate::sqlite_value_from_json`] creates it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum SqliteRowValue<'r> {
+pub enum SqliteColumnValue<'r> {
     /// Null.
     Null,
     /// An integer, or a value that is represented as one: a boolean, a date, a time, a short decimal number.
@@ -102,7 +102,7 @@ pub enum SqliteRowValue<'r> {
     Bytes(Vec<u8>),
 }
 
-impl SqliteRowValue<'_> {
+impl SqliteColumnValue<'_> {
     pub(crate) fn of_sqlite(value: rusqlite::types::Value) -> Self {
         match value {
             rusqlite::types::Value::Null => Self::Null,

@@ -28,6 +28,6 @@ extern "C" fn look_at_stdout() {
 
 /// Whether standard output was closed when the process started.
 #[must_use]
-pub fn stdout_was_closed() -> bool {
+pub fn stdout_was_closed_at_start() -> bool {
     STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rowmill_core::ports::{Dataset, InputIdentity, ReadLimit, ReadPosition, RowSource};
-use rowmill_types::{Problem, ProblemCode, Row, SourceRow};
+use rowmill_core::ports::{Dataset, InputIdentity, InputReadProgress, ReadLimit, RowSource};
+use rowmill_types::{Problem, ProblemCode, Row, RowReadResult};
 
 /// Rows that are held in memory.
 ///
@@ -18,7 +18,7 @@ use rowmill_types::{Problem, ProblemCode, Row, SourceRow};
 /// ```
 #[derive(Debug, Clone)]
 pub struct FakeDataset {
-    rows: Arc<Vec<SourceRow>>,
+    rows: Arc<Vec<RowReadResult>>,
     failure: Option<(usize, Problem)>,
     once: bool,
     opened: Arc<AtomicUsize>,
@@ -27,7 +27,7 @@ pub struct FakeDataset {
 impl FakeDataset {
     /// A dataset of these rows.
     #[must_use]
-    pub fn new(rows: Vec<SourceRow>) -> Self {
+    pub fn new(rows: Vec<RowReadResult>) -> Self {
         Self { rows: Arc::new(rows), failure: None, once: false, opened: Arc::default() }
     }
 
@@ -80,14 +80,14 @@ impl Dataset for FakeDataset {
 
 #[derive(Debug)]
 struct FakeRows {
-    rows: Arc<Vec<SourceRow>>,
+    rows: Arc<Vec<RowReadResult>>,
     failure: Option<(usize, Problem)>,
     at: usize,
     read: u64,
 }
 
 impl RowSource for FakeRows {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         let start = self.read;
         for _ in 0..room.rows.max(1) {
             if let Some((after, problem)) = &self.failure
@@ -107,13 +107,13 @@ impl RowSource for FakeRows {
         Ok(self.at < self.rows.len() || self.failure.is_some())
     }
 
-    fn position(&self) -> ReadPosition {
-        ReadPosition { read: self.read, total: Some(self.rows.iter().map(size_of_row).sum()) }
+    fn position(&self) -> InputReadProgress {
+        InputReadProgress { read: self.read, total: Some(self.rows.iter().map(size_of_row).sum()) }
     }
 }
 
-fn size_of_row(row: &SourceRow) -> u64 {
-    row.as_ref().map_or(0, |row| row.text().len() as u64 + 1)
+fn size_of_row(row: &RowReadResult) -> u64 {
+    row.as_ref().map_or(0, |row| row.json_text().len() as u64 + 1)
 }
 
 #[cfg(test)]

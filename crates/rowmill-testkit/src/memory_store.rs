@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rowmill_core::fingerprint::RunFingerprint;
-use rowmill_core::ledger::{LedgerEvent, write_group};
+use rowmill_core::ledger::{LedgerEvent, write_event_group};
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{
-    AppendOutcome, EventGroup, InputIdentity, Ledger, LedgerPosition, LedgerReserve, OpenLedger, PreparedRun,
-    RecordId, RecordReader, RunEpoch, RunLock, RunRetention, RunStore, ScannedEvent,
+    AppendOutcome, EventGroup, InputIdentity, Ledger, LedgerPosition, LedgerRecordId, LedgerRequirements,
+    OpenLedger, PreparedRun, RecordReader, RetainedRunParts, RunEpoch, RunLock, RunStore, ScannedEvent,
 };
 use rowmill_core::run_header::RunHeader;
 use rowmill_types::{Money, Problem, ProblemCode};
@@ -75,7 +75,7 @@ impl RunStore for MemoryRunStore {
         Ok(locked(&self.kept).header.clone())
     }
 
-    fn prepare(&self, header: RunHeader, _: LedgerReserve) -> Result<PreparedRun, Problem> {
+    fn prepare(&self, header: RunHeader, _: LedgerRequirements) -> Result<PreparedRun, Problem> {
         let mut kept = locked(&self.kept);
         let epoch = kept.next_epoch();
         let (header, events) = (RunHeader { epoch, ..header }, EventLines::default());
@@ -94,7 +94,7 @@ impl RunStore for MemoryRunStore {
         locked(&self.kept).prepared = None;
     }
 
-    fn reopen(&self, header: RunHeader, _: LedgerReserve) -> Result<OpenLedger, Problem> {
+    fn reopen(&self, header: RunHeader, _: LedgerRequirements) -> Result<OpenLedger, Problem> {
         let mut kept = locked(&self.kept);
         let epoch = kept.next_epoch();
         kept.header = Some(RunHeader { epoch, ..header });
@@ -111,7 +111,7 @@ impl RunStore for MemoryRunStore {
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
             let event = LedgerEvent::parse(line).map_err(|what| unusable(&what))?;
             see(ScannedEvent {
-                id: RecordId::new(LedgerPosition::from_key(place), line.len()),
+                id: LedgerRecordId::new(LedgerPosition::from_key(place), line.len()),
                 event,
                 line,
             })?;
@@ -124,10 +124,10 @@ impl RunStore for MemoryRunStore {
         Ok(Box::new(MemoryReader(Arc::clone(&locked(&self.kept).events))))
     }
 
-    fn finish(&self, header: RunHeader, retention: RunRetention) -> Result<(), Problem> {
+    fn finish(&self, header: RunHeader, retention: RetainedRunParts) -> Result<(), Problem> {
         let mut kept = locked(&self.kept);
         kept.header = Some(RunHeader { epoch: kept.last_epoch, ..header });
-        if retention == RunRetention::Header {
+        if retention == RetainedRunParts::Header {
             kept.events = EventLines::default();
         }
         Ok(())
@@ -152,10 +152,10 @@ impl Ledger for MemoryLedger {
             return std::future::ready(Err(refused)).boxed();
         }
         let mut events = locked(&self.events);
-        let ranges = write_group(&group, &mut events);
+        let ranges = write_event_group(&group, &mut events);
         let records = ranges
             .into_iter()
-            .map(|range| RecordId::new(LedgerPosition::from_key(range.start as u64), range.len()))
+            .map(|range| LedgerRecordId::new(LedgerPosition::from_key(range.start as u64), range.len()))
             .collect();
         std::future::ready(Ok(AppendOutcome { records, problem: None })).boxed()
     }
@@ -172,10 +172,10 @@ impl Ledger for MemoryLedger {
 struct MemoryReader(EventLines);
 
 impl RecordReader for MemoryReader {
-    fn read(&mut self, id: RecordId) -> Result<Vec<u8>, Problem> {
+    fn read(&mut self, id: LedgerRecordId) -> Result<Vec<u8>, Problem> {
         let events = locked(&self.0);
         let start = usize::try_from(id.position().key()).unwrap_or(usize::MAX);
-        let found = events.get(start..start.saturating_add(id.bytes()));
+        let found = events.get(start..start.saturating_add(id.event_length()));
         found.map(<[u8]>::to_vec).ok_or_else(|| unusable("there is no such record"))
     }
 }

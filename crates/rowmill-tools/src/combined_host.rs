@@ -11,7 +11,7 @@ use crate::unknown_tool::unknown_tool_failure;
 
 /// Which tools a host has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum HostedNames {
+pub enum HostToolNames {
     /// One tool, by the name under which the host knows it.
     Exact(String),
     /// One tool under another name: calls of `name` are passed to the host as `tool`. This allows two hosts
@@ -37,19 +37,19 @@ pub struct CombinedToolHost {
 impl CombinedToolHost {
     /// Combines these hosts, each with its tools. If two hosts have the same name, the first one gets it.
     #[must_use]
-    pub fn new(hosts: Vec<(Vec<HostedNames>, Arc<dyn ToolHost>)>) -> Self {
+    pub fn new(hosts: Vec<(Vec<HostToolNames>, Arc<dyn ToolHost>)>) -> Self {
         let mut tools = Self::default();
         for (names, host) in hosts {
             let number = tools.hosts.len();
             for name in names {
                 match name {
-                    HostedNames::Exact(name) => {
+                    HostToolNames::Exact(name) => {
                         tools.exact.entry(name).or_insert((number, None));
                     }
-                    HostedNames::As { name, tool } => {
+                    HostToolNames::As { name, tool } => {
                         tools.exact.entry(name).or_insert((number, Some(tool)));
                     }
-                    HostedNames::Prefix(prefix) => tools.prefixes.push((prefix, number)),
+                    HostToolNames::Prefix(prefix) => tools.prefixes.push((prefix, number)),
                 }
             }
             tools.hosts.push(host);

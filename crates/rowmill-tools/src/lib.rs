@@ -18,19 +18,20 @@ mod stub;
 mod survivors;
 mod unknown_tool;
 
-pub use combined_host::{CombinedToolHost, HostedNames};
+pub use combined_host::{CombinedToolHost, HostToolNames};
 pub use input_command::{CommandFailure, run_command_with_input};
 pub use mcp::{
-    AuthConfig, AuthorizationSettings, DurationSetting, IdempotentConfig, IdempotentTools, InteractiveSignIn,
-    MaxParallel, MaxParallelConfig, McpHost, McpServer, McpServerConfig, McpSettings, McpSignIn, McpTool,
-    McpToolKind, McpTransport, NameFilter, OAuth, ProtocolConfig, ProtocolMode, ReconnectPolicy, ServerView,
-    SignInMethod, begin_sign_in, forget_tokens, read_tokens, token_path,
+    AuthorizationSettings, ClientCredentials, DurationSetting, IdempotentConfig, IdempotentTools,
+    InteractiveSignIn, McpClientCredentialsConfig, McpHost, McpParallelLimit, McpParallelLimitConfig,
+    McpPrimitive, McpProtocolChoice, McpProtocolMode, McpServerConfig, McpServerSettings, McpSettings,
+    McpSignIn, McpTool, McpTransport, NameFilter, ReconnectPolicy, ServerView, SignInMethod, begin_sign_in,
+    forget_tokens, read_sign_in_tokens, token_path,
 };
 pub use parallel_limits::ParallelLimits;
 pub use python::{
-    AgentHook, DescribeFailure, Entrypoint, ModelDescription, ProcessMoment, PythonFunctionTool,
-    PythonLifecycleHook, PythonSettings, PythonTool, PythonToolHost, START_TIMEOUT, SchemaModelChecker,
-    SchemaModelSettings, describe_model,
+    AgentHook, Entrypoint, ProcessMoment, PythonFunctionTool, PythonLifecycleHook, PythonSettings,
+    PythonTool, PythonToolHost, START_TIMEOUT, SchemaModelAnswerChecker, SchemaModelCheckSettings,
+    SchemaModelDescription, SchemaModelDescriptionFailure, describe_schema_model,
 };
 pub use shell::ShellHost;
 pub use skills::SkillHost;

@@ -50,7 +50,7 @@ impl ToolHost for LimitedToolHost {
             // All calls take slots in the same order, so that no two can deadlock.
             for places in self.limits.by_tool.get(request.tool).into_iter().flatten() {
                 let place = Arc::clone(places).acquire_owned().await;
-                permit.hold(place.map_err(|_| closed())?);
+                permit.add_resource(place.map_err(|_| closed())?);
             }
             Ok(permit)
         })

@@ -6,7 +6,7 @@ use crate::text_marker::{MarkerPart, TextMarker};
 
 macro_rules! action_table {
     ($($(#[$doc:meta])* $variant:ident $constant:ident $name:literal;)*) => {
-        /// Something that a message advises to do. In `format!` it leaves a mark, which [`crate::MessageText`] replaces by
+        /// Something that a message advises to do. In `format!` it leaves a mark, which [`crate::DiagnosticText`] replaces by
         /// the words of the entry point.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum SuggestedAction { $($(#[$doc])* $variant,)* }
@@ -46,8 +46,8 @@ action_table! {
 impl SuggestedAction {
     /// The action applied to something.
     #[must_use]
-    pub fn with_value(self, value: impl fmt::Display) -> ActionMention {
-        ActionMention { action: self, value: Some(value.to_string()) }
+    pub fn with_value(self, value: impl fmt::Display) -> SuggestedActionMention {
+        SuggestedActionMention { action: self, value: Some(value.to_string()) }
     }
 
     pub(crate) fn from_name(name: &str) -> Option<Self> {
@@ -57,20 +57,20 @@ impl SuggestedAction {
 
 impl fmt::Display for SuggestedAction {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        ActionMention { action: *self, value: None }.fmt(out)
+        SuggestedActionMention { action: *self, value: None }.fmt(out)
     }
 }
 
 /// An action that a message advises, with its object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ActionMention {
+pub struct SuggestedActionMention {
     /// The action.
     pub action: SuggestedAction,
     /// Its object, if the action needs one.
     pub value: Option<String>,
 }
 
-impl fmt::Display for ActionMention {
+impl fmt::Display for SuggestedActionMention {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let part = MarkerPart { name: self.action.name(), value: self.value.as_deref().map(Into::into) };
         TextMarker { parts: vec![part], is_bare: false }.fmt(out)

@@ -32,7 +32,7 @@ impl Attachment {
     /// The number of bytes of prose that use about as many tokens as this file, for pacing. The error is learned from
     /// the answers.
     #[must_use]
-    pub fn estimated_text_bytes(&self) -> usize {
+    pub fn equivalent_prose_bytes(&self) -> usize {
         match self.media_type.split('/').next() {
             Some("text") => self.bytes.len(),
             Some("image") => IMAGE_TEXT_BYTES,

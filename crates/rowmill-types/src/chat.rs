@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    AnsweredCall, Attachment, CallTiming, HostedToolUse, NativeMessage, RateLimits, TokenUsage, ToolCall,
-    ToolOutput,
+    AnsweredToolCall, Attachment, CallTiming, HostedToolUse, NativeMessage, ReportedRateLimits, TokenUsage,
+    ToolCall, ToolOutput,
 };
 
 /// The author of a message.
@@ -30,7 +30,7 @@ pub struct Message {
     /// The tool calls in a message of the model, in order.
     pub calls: Vec<ToolCall>,
     /// The call that a message of a tool answers.
-    pub answered_call: Option<Box<AnsweredCall>>,
+    pub answered_call: Option<Box<AnsweredToolCall>>,
     /// A message of the model as its provider sent it, if it must be sent back in that form.
     pub native: Option<Box<NativeMessage>>,
 }
@@ -50,7 +50,7 @@ impl Message {
     #[must_use]
     pub fn tool(call: &ToolCall, output: ToolOutput) -> Self {
         let ToolOutput { text, attachments, is_error, .. } = output;
-        let answers = AnsweredCall { call: call.id.clone(), tool: call.name.clone(), is_error };
+        let answers = AnsweredToolCall { call: call.id.clone(), tool: call.name.clone(), is_error };
         Self { attachments, answered_call: Some(Box::new(answers)), ..Self::of(MessageRole::Tool, text) }
     }
 
@@ -128,16 +128,16 @@ pub struct Completion {
     /// The service tier that was granted, if the provider reported it.
     pub service_tier: Option<String>,
     /// The rate limits that the provider reported with the answer.
-    pub rate_limits: Option<Box<RateLimits>>,
+    pub rate_limits: Option<Box<ReportedRateLimits>>,
     /// The result of a check beyond the schema, if there was one.
     pub verdict: Option<Box<AnswerVerdict>>,
     /// The batch job that it comes from; `None` for a live call.
-    pub batch: Option<Box<BatchOrigin>>,
+    pub batch: Option<Box<BatchAnswerOrigin>>,
 }
 
 /// Where an answer of the batch lane comes from.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BatchOrigin {
+pub struct BatchAnswerOrigin {
     /// The provider's id of the job.
     pub job: String,
     /// The pass over the input in which the request was made, counted from 1.

@@ -17,7 +17,7 @@ pub enum ComparisonOperator {
 
 /// A value that columns are compared with.
 #[derive(Debug, Clone, PartialEq)]
-pub enum ScalarValue {
+pub enum ComparisonValue {
     /// A whole number.
     Integer(i64),
     /// Any other number.

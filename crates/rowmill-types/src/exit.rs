@@ -1,6 +1,6 @@
 //! The exit codes of the process.
 
-use crate::MessageText;
+use crate::DiagnosticText;
 
 /// The exit codes of every command, documented in `docs/exit-codes.md`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,8 +36,8 @@ impl ExitCode {
 
     /// The meaning of the code, for the documentation.
     #[must_use]
-    pub fn meaning(self) -> MessageText {
-        MessageText::from_template(match self {
+    pub fn meaning(self) -> DiagnosticText {
+        DiagnosticText::from_template(match self {
             Self::Ok => "every row is ok",
             Self::Stopped => "the run could not start, or was stopped by an error; finished rows are kept",
             Self::Usage => "the command line was wrong; nothing was done",

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::{BatchOrigin, ErrorKind, MessageText, RateLimits, SettingVocabulary};
+use crate::{BatchAnswerOrigin, DiagnosticText, ReportedRateLimits, RowErrorKind, SettingVocabulary};
 
 /// The meaning of a failed call; the only input of retry decisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum CallFault {
+pub enum CallRetryClass {
     /// A retry may succeed, but not before `after` if that is given.
     Transient {
         /// The wait that the provider asked for.
@@ -24,7 +24,7 @@ pub enum CallFault {
         after: Option<Duration>,
     },
     /// This machine has no resources for the call: it waits for another call to end, which costs no attempt.
-    LocalLimit,
+    LocalShortage,
     /// Retrying this row cannot help; other rows may succeed.
     Permanent,
     /// No row can succeed: the credential or the model is wrong.
@@ -78,22 +78,22 @@ pub enum CallFailure {
 impl CallFailure {
     /// The error of the row once its attempts are used up.
     #[must_use]
-    pub fn error_kind(self) -> ErrorKind {
+    pub fn error_kind(self) -> RowErrorKind {
         match self {
-            Self::RateLimited => ErrorKind::RateLimited,
-            Self::QuotaExhausted => ErrorKind::QuotaExhausted,
-            Self::Server => ErrorKind::ServerError,
-            Self::Timeout => ErrorKind::Timeout,
-            Self::Connect | Self::TooManyOpenFiles | Self::ConnectionBroken => ErrorKind::Connection,
-            Self::Malformed => ErrorKind::InvalidResponse,
-            Self::Refused => ErrorKind::BadRequest,
-            Self::Filtered => ErrorKind::ContentFilter,
-            Self::Unauthorized => ErrorKind::Unauthorized,
-            Self::UnknownModel | Self::UnknownPath => ErrorKind::ModelNotFound,
-            Self::Cancelled => ErrorKind::Interrupted,
-            Self::Function | Self::FunctionBusy => ErrorKind::Function,
+            Self::RateLimited => RowErrorKind::RateLimited,
+            Self::QuotaExhausted => RowErrorKind::QuotaExhausted,
+            Self::Server => RowErrorKind::ServerError,
+            Self::Timeout => RowErrorKind::Timeout,
+            Self::Connect | Self::TooManyOpenFiles | Self::ConnectionBroken => RowErrorKind::Connection,
+            Self::Malformed => RowErrorKind::InvalidResponse,
+            Self::Refused => RowErrorKind::BadRequest,
+            Self::Filtered => RowErrorKind::ContentFilter,
+            Self::Unauthorized => RowErrorKind::Unauthorized,
+            Self::UnknownModel | Self::UnknownPath => RowErrorKind::ModelNotFound,
+            Self::Cancelled => RowErrorKind::Interrupted,
+            Self::Function | Self::FunctionBusy => RowErrorKind::Function,
             // Parking in a place where rows cannot be parked is a bug.
-            Self::Internal | Self::Parked => ErrorKind::Internal,
+            Self::Internal | Self::Parked => RowErrorKind::Internal,
         }
     }
 
@@ -115,7 +115,7 @@ pub struct CallError {
     /// The kind of failure.
     pub failure: CallFailure,
     /// What happened, for users.
-    pub message: MessageText,
+    pub message: DiagnosticText,
     /// The HTTP status, if one was received.
     pub status: Option<u16>,
     /// The provider's own error code, if it sent one.
@@ -123,14 +123,14 @@ pub struct CallError {
     /// The wait that the provider asked for. More than a year counts as a year.
     pub retry_after: Option<Duration>,
     /// The rate limits that the provider reported with the refusal.
-    pub rate_limits: Option<Box<RateLimits>>,
+    pub rate_limits: Option<Box<ReportedRateLimits>>,
     /// The batch job that has this result; `None` for a live call.
-    pub batch: Option<Box<BatchOrigin>>,
+    pub batch: Option<Box<BatchAnswerOrigin>>,
 }
 
 impl CallError {
     /// A failure without an HTTP response.
-    pub fn new(failure: CallFailure, message: impl Into<MessageText>) -> Self {
+    pub fn new(failure: CallFailure, message: impl Into<DiagnosticText>) -> Self {
         Self {
             failure,
             message: message.into(),
@@ -153,37 +153,37 @@ impl CallError {
     /// The result of a batch job is about one row: its provider accepted the credential and the model when it
     /// accepted the job, and there is no limit that a wait would help with.
     #[must_use]
-    pub fn fault(&self) -> CallFault {
+    pub fn retry_class(&self) -> CallRetryClass {
         match self.fault_of_call() {
-            CallFault::Fatal if self.batch.is_some() => CallFault::Permanent,
-            CallFault::Throttled { .. } | CallFault::Exhausted { .. } if self.batch.is_some() => {
-                CallFault::Transient { after: None }
+            CallRetryClass::Fatal if self.batch.is_some() => CallRetryClass::Permanent,
+            CallRetryClass::Throttled { .. } | CallRetryClass::Exhausted { .. } if self.batch.is_some() => {
+                CallRetryClass::Transient { after: None }
             }
             fault => fault,
         }
     }
 
     /// The classification of the same failure of a live call.
-    fn fault_of_call(&self) -> CallFault {
+    fn fault_of_call(&self) -> CallRetryClass {
         let after = self.retry_after.map(|asked| asked.min(LONGEST_WAIT));
         match self.failure {
-            CallFailure::RateLimited => CallFault::Throttled { after },
-            CallFailure::QuotaExhausted => CallFault::Exhausted { after },
+            CallFailure::RateLimited => CallRetryClass::Throttled { after },
+            CallFailure::QuotaExhausted => CallRetryClass::Exhausted { after },
             CallFailure::Server
             | CallFailure::Timeout
             | CallFailure::Connect
             | CallFailure::ConnectionBroken
             | CallFailure::Malformed
-            | CallFailure::FunctionBusy => CallFault::Transient { after },
-            CallFailure::TooManyOpenFiles => CallFault::LocalLimit,
+            | CallFailure::FunctionBusy => CallRetryClass::Transient { after },
+            CallFailure::TooManyOpenFiles => CallRetryClass::LocalShortage,
             CallFailure::Refused
             | CallFailure::Filtered
             | CallFailure::Cancelled
             | CallFailure::Function
             | CallFailure::Internal
-            | CallFailure::Parked => CallFault::Permanent,
+            | CallFailure::Parked => CallRetryClass::Permanent,
             CallFailure::Unauthorized | CallFailure::UnknownModel | CallFailure::UnknownPath => {
-                CallFault::Fatal
+                CallRetryClass::Fatal
             }
         }
     }
@@ -203,26 +203,26 @@ mod tests {
 
     #[test]
     fn a_result_of_a_batch_job_is_about_its_row_alone() {
-        let origin = BatchOrigin { job: "batch_1".into(), round: 1, attempt: 1, is_counted: false };
+        let origin = BatchAnswerOrigin { job: "batch_1".into(), round: 1, attempt: 1, is_counted: false };
         for (failure, live, batch) in [
-            (CallFailure::Unauthorized, CallFault::Fatal, CallFault::Permanent),
-            (CallFailure::UnknownModel, CallFault::Fatal, CallFault::Permanent),
+            (CallFailure::Unauthorized, CallRetryClass::Fatal, CallRetryClass::Permanent),
+            (CallFailure::UnknownModel, CallRetryClass::Fatal, CallRetryClass::Permanent),
             (
                 CallFailure::RateLimited,
-                CallFault::Throttled { after: None },
-                CallFault::Transient { after: None },
+                CallRetryClass::Throttled { after: None },
+                CallRetryClass::Transient { after: None },
             ),
             (
                 CallFailure::QuotaExhausted,
-                CallFault::Exhausted { after: None },
-                CallFault::Transient { after: None },
+                CallRetryClass::Exhausted { after: None },
+                CallRetryClass::Transient { after: None },
             ),
-            (CallFailure::Refused, CallFault::Permanent, CallFault::Permanent),
+            (CallFailure::Refused, CallRetryClass::Permanent, CallRetryClass::Permanent),
         ] {
             let error = CallError::new(failure, "m");
-            assert_eq!(error.fault(), live, "{failure:?}");
+            assert_eq!(error.retry_class(), live, "{failure:?}");
             let error = CallError { batch: Some(Box::new(origin.clone())), ..error };
-            assert_eq!(error.fault(), batch, "{failure:?}");
+            assert_eq!(error.retry_class(), batch, "{failure:?}");
         }
     }
 }

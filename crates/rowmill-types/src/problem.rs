@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{ExitCode, MessageText, ProblemCode, SettingVocabulary};
+use crate::{DiagnosticText, ExitCode, ProblemCode, SettingVocabulary};
 
 /// Why a command could not start or had to stop: what was wrong, where, and what to do next.
 ///
@@ -18,16 +18,16 @@ pub struct Problem {
     /// The permanent code; the error index explains it.
     pub code: ProblemCode,
     /// What was wrong and where.
-    pub message: MessageText,
+    pub message: DiagnosticText,
     /// The underlying cause, if another system reported one.
-    pub cause: Option<MessageText>,
+    pub cause: Option<DiagnosticText>,
     /// What to do next.
-    pub hint: Option<MessageText>,
+    pub hint: Option<DiagnosticText>,
 }
 
 impl Problem {
     /// A problem with a message.
-    pub fn new(code: ProblemCode, message: impl Into<MessageText>) -> Self {
+    pub fn new(code: ProblemCode, message: impl Into<DiagnosticText>) -> Self {
         Self { code, message: message.into(), cause: None, hint: None }
     }
 
@@ -40,7 +40,7 @@ impl Problem {
 
     /// Adds what to do next.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<MessageText>) -> Self {
+    pub fn hint(mut self, hint: impl Into<DiagnosticText>) -> Self {
         self.hint = Some(hint.into());
         self
     }
@@ -58,7 +58,7 @@ impl Problem {
 
     /// The exit code if this problem stopped the process.
     #[must_use]
-    pub fn exit(&self) -> ExitCode {
+    pub fn exit_code(&self) -> ExitCode {
         match self.code {
             ProblemCode::Usage => ExitCode::Usage,
             ProblemCode::Interrupted => ExitCode::Interrupted,

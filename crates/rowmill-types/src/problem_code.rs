@@ -1,6 +1,6 @@
 //! The permanent codes of everything that can stop a command.
 
-use crate::MessageText;
+use crate::DiagnosticText;
 
 macro_rules! problem_codes {
     ($($variant:ident = $code:literal, $what:literal, $next:literal;)*) => {
@@ -19,14 +19,14 @@ macro_rules! problem_codes {
 
             /// What happened, as a sentence.
             #[must_use]
-            pub fn description(self) -> MessageText {
-                MessageText::from_template(match self { $(Self::$variant => $what,)* })
+            pub fn description(self) -> DiagnosticText {
+                DiagnosticText::from_template(match self { $(Self::$variant => $what,)* })
             }
 
             /// What the user can do about it.
             #[must_use]
-            pub fn advice(self) -> MessageText {
-                MessageText::from_template(match self { $(Self::$variant => $next,)* })
+            pub fn advice(self) -> DiagnosticText {
+                DiagnosticText::from_template(match self { $(Self::$variant => $next,)* })
             }
         }
     };

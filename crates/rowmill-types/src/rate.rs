@@ -4,18 +4,18 @@ use std::time::Duration;
 
 /// The limits reported with an answer, as far as it reported them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct RateLimits {
+pub struct ReportedRateLimits {
     /// Requests.
-    pub requests: Option<RateWindow>,
+    pub requests: Option<RateLimitState>,
     /// Tokens in both directions.
-    pub tokens: Option<RateWindow>,
+    pub tokens: Option<RateLimitState>,
     /// Prompt tokens.
-    pub input_tokens: Option<RateWindow>,
+    pub input_tokens: Option<RateLimitState>,
     /// Generated tokens.
-    pub output_tokens: Option<RateWindow>,
+    pub output_tokens: Option<RateLimitState>,
 }
 
-impl RateLimits {
+impl ReportedRateLimits {
     /// Whether nothing was reported.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -24,14 +24,14 @@ impl RateLimits {
 
     /// The reports about requests, tokens, input tokens and output tokens, in this order.
     #[must_use]
-    pub fn windows(&self) -> [Option<RateWindow>; 4] {
+    pub fn windows(&self) -> [Option<RateLimitState>; 4] {
         [self.requests, self.tokens, self.input_tokens, self.output_tokens]
     }
 }
 
 /// The state of one limit when the provider accepted the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RateWindow {
+pub struct RateLimitState {
     /// The limit.
     pub limit: u64,
     /// The remainder.

@@ -7,8 +7,8 @@ use std::ops::Range;
 use serde::de::{Deserializer as _, IgnoredAny, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::ErrorKind;
-use crate::row_columns::SharedFields;
+use crate::RowErrorKind;
+use crate::row_layout::SharedFields;
 use crate::row_scan::scan_object;
 
 /// One row: a JSON object, kept as text so that number text, key order and
@@ -59,7 +59,7 @@ enum FieldNameSpan {
 }
 
 impl FieldSpan {
-    /// A field whose name appears in the text without escapes. Both are byte ranges of [`Row::text`]; that of the name
+    /// A field whose name appears in the text without escapes. Both are byte ranges of [`Row::json_text`]; that of the name
     /// excludes its quotes.
     #[must_use]
     pub fn with_plain_name(name: Range<usize>, value: Range<usize>) -> Self {
@@ -86,13 +86,13 @@ pub struct BadRow {
     /// The row number that it would have had.
     pub number: u64,
     /// The resulting kind of failure.
-    pub kind: ErrorKind,
+    pub kind: RowErrorKind,
     /// What was wrong and where.
     pub message: String,
 }
 
 /// What a source yields: a row, or the failure in its place.
-pub type SourceRow = Result<Row, BadRow>;
+pub type RowReadResult = Result<Row, BadRow>;
 
 impl Row {
     /// Parses one JSON object.
@@ -114,14 +114,14 @@ impl Row {
         if first.is_some_and(|byte| byte != b'{') {
             let kind_of_value = match serde_json::from_str::<IgnoredAny>(&text) {
                 Ok(_) => json_type_name(first),
-                Err(error) => return Err(bad(ErrorKind::InvalidJson, error.to_string())),
+                Err(error) => return Err(bad(RowErrorKind::InvalidJson, error.to_string())),
             };
             let what = format!("expected a JSON object, got {kind_of_value}");
-            return Err(bad(ErrorKind::InvalidRow, what));
+            return Err(bad(RowErrorKind::InvalidRow, what));
         }
         let mut fields = match scan_object(&text) {
             Some(fields) => fields,
-            None => read_carefully(&text).map_err(|what| bad(ErrorKind::InvalidJson, what))?,
+            None => read_carefully(&text).map_err(|what| bad(RowErrorKind::InvalidJson, what))?,
         };
         resolve_repeats(&text, &mut fields);
         Ok(Self { number, text, fields: RowFields::Own(fields) })
@@ -143,11 +143,11 @@ impl Row {
     /// ```
     /// # use rowmill_types::Row;
     /// let row = Row::parse(1, r#"{"a": 1, "b": 2}"#.into()).unwrap();
-    /// let row = row.with_fields([("b", "3"), ("c", "4")].into_iter());
-    /// assert_eq!(row.text(), r#"{"a":1,"b":3,"c":4}"#);
+    /// let row = row.with_added_fields([("b", "3"), ("c", "4")].into_iter());
+    /// assert_eq!(row.json_text(), r#"{"a":1,"b":3,"c":4}"#);
     /// ```
     #[must_use]
-    pub fn with_fields<'f>(&self, added: impl Iterator<Item = (&'f str, &'f str)>) -> Self {
+    pub fn with_added_fields<'f>(&self, added: impl Iterator<Item = (&'f str, &'f str)>) -> Self {
         let mut fields: Vec<(&str, &str)> = self.fields().collect();
         for (name, json) in added {
             match fields.iter_mut().find(|(known, _)| *known == name) {
@@ -184,7 +184,7 @@ impl Row {
 
     /// The object as JSON text.
     #[must_use]
-    pub fn text(&self) -> &str {
+    pub fn json_text(&self) -> &str {
         &self.text
     }
 

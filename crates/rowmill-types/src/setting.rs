@@ -6,7 +6,7 @@ use crate::text_marker::{MarkerPart, TextMarker};
 
 macro_rules! setting_table {
     ($($variant:ident $constant:ident $name:literal;)*) => {
-        /// A setting as named in messages. In `format!` it leaves a mark, which [`crate::MessageText`] replaces by the name
+        /// A setting as named in messages. In `format!` it leaves a mark, which [`crate::DiagnosticText`] replaces by the name
         /// at the entry point.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Setting { $(#[doc = concat!("`", $name, "`")] $variant,)* }
@@ -138,8 +138,8 @@ impl fmt::Display for Setting {
 /// Settings that a message names together, each with a value if it has one.
 ///
 /// ```
-/// # use rowmill_types::{Setting, MessageText};
-/// let hint = MessageText::from(format!("{} waits for it", Setting::OnQuota.with_value("wait")));
+/// # use rowmill_types::{Setting, DiagnosticText};
+/// let hint = DiagnosticText::from(format!("{} waits for it", Setting::OnQuota.with_value("wait")));
 /// assert_eq!(hint, "`on_quota: wait` waits for it");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -166,7 +166,7 @@ impl SettingMention {
 
     /// A name as written in the message.
     #[must_use]
-    pub fn quote(&self, name: &str) -> String {
+    pub fn quote_name(&self, name: &str) -> String {
         if self.is_bare { name.to_owned() } else { format!("`{name}`") }
     }
 }

@@ -1,4 +1,4 @@
-//! Marks for settings and actions in a text that becomes [`crate::MessageText`].
+//! Marks for settings and actions in a text that becomes [`crate::DiagnosticText`].
 
 use std::borrow::Cow;
 use std::fmt::{self, Write};

@@ -78,7 +78,7 @@ impl From<&str> for ToolOutput {
 
 /// The call that a message answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AnsweredCall {
+pub struct AnsweredToolCall {
     /// The id of the call.
     pub call: String,
     /// The name of the tool.

@@ -1,14 +1,14 @@
 //! How an entry point names settings and actions.
 
-use crate::{ActionMention, SettingMention, SuggestedAction};
+use crate::{SettingMention, SuggestedAction, SuggestedActionMention};
 
 /// An entry point's names for settings and actions: flags, methods, fields of a file.
 #[derive(Debug, Clone, Copy)]
 pub struct SettingVocabulary {
-    /// Names settings, including backticks; [`SettingMention::quote`] adds them if there are any.
+    /// Names settings, including backticks; [`SettingMention::quote_name`] adds them if there are any.
     pub name_settings: fn(&SettingMention) -> String,
     /// Describes an action.
-    pub describe_action: fn(&ActionMention) -> String,
+    pub describe_action: fn(&SuggestedActionMention) -> String,
 }
 
 impl SettingVocabulary {
@@ -24,13 +24,13 @@ impl Default for SettingVocabulary {
 
 fn name_settings(mention: &SettingMention) -> String {
     let name = |(setting, value): &(crate::Setting, Option<String>)| match value {
-        Some(value) => mention.quote(&format!("{}: {value}", setting.name())),
-        None => mention.quote(setting.name()),
+        Some(value) => mention.quote_name(&format!("{}: {value}", setting.name())),
+        None => mention.quote_name(setting.name()),
     };
     mention.settings.iter().map(name).collect::<Vec<_>>().join(" and ")
 }
 
-fn describe_action(mention: &ActionMention) -> String {
+fn describe_action(mention: &SuggestedActionMention) -> String {
     match mention.action {
         SuggestedAction::RunAgain => "run again with `resume`".to_owned(),
         SuggestedAction::RunAgainChanged => "run again with `resume` and `accept_changes`".to_owned(),

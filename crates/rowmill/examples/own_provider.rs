@@ -116,7 +116,7 @@ pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let batch = Batch::over(["good morning", "good night"])
         .prompt(|words| *words)
         .worker(worker.instruction("The crier says:"))
-        .output(|done| format!("{} ({} words heard)", done.answer, done.usage.input));
+        .map_answers(|done| format!("{} ({} words heard)", done.answer, done.usage.input));
     let results = batch.run_blocking()?;
     for reported in &results {
         writeln!(out, "{reported}")?;

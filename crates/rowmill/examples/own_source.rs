@@ -5,9 +5,9 @@ use std::io::Write;
 
 use rowmill::Batch;
 use rowmill::extend::{
-    BadRow, Dataset, InputIdentity, Problem, ReadLimit, ReadPosition, Row, RowSource, SourceRow,
+    BadRow, Dataset, InputIdentity, InputReadProgress, Problem, ReadLimit, Row, RowReadResult, RowSource,
 };
-use rowmill::{ErrorKind, ReturnError};
+use rowmill::{ReturnError, RowErrorKind};
 use serde_json::json;
 
 /// The paragraphs of a text. A paragraph that is longer than a postcard is a bad row.
@@ -40,7 +40,7 @@ struct Reader {
 }
 
 impl Reader {
-    fn next(&mut self) -> Option<SourceRow> {
+    fn next(&mut self) -> Option<RowReadResult> {
         if self.left.is_empty() {
             return None;
         }
@@ -49,26 +49,26 @@ impl Reader {
         self.number += 1;
         if paragraph.len() > POSTCARD {
             let message = format!("the paragraph has {} bytes", paragraph.len());
-            return Some(Err(BadRow { number: self.number, kind: ErrorKind::InvalidRow, message }));
+            return Some(Err(BadRow { number: self.number, kind: RowErrorKind::InvalidRow, message }));
         }
         Some(Row::parse(self.number, json!({"text": paragraph}).to_string()))
     }
 }
 
 impl RowSource for Reader {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, limit: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, limit: ReadLimit) -> Result<bool, Problem> {
         let (mut rows, mut bytes) = (0, 0);
         while rows < limit.rows.max(1) && (rows == 0 || bytes < limit.bytes) {
             let Some(row) = self.next() else { return Ok(false) };
-            bytes += row.as_ref().map_or(0, |row| row.text().len());
+            bytes += row.as_ref().map_or(0, |row| row.json_text().len());
             rows += 1;
             batch.push(row);
         }
         Ok(true)
     }
 
-    fn position(&self) -> ReadPosition {
-        ReadPosition { read: self.total - self.left.len() as u64, total: Some(self.total) }
+    fn position(&self) -> InputReadProgress {
+        InputReadProgress { read: self.total - self.left.len() as u64, total: Some(self.total) }
     }
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     let batch = Batch::over_rows(Paragraphs(LETTER).open()?)
         .prompt(|row| {
             Ok::<_, serde_json::Error>(
-                serde_json::from_str::<serde_json::Value>(row.text())?["text"].to_string(),
+                serde_json::from_str::<serde_json::Value>(row.json_text())?["text"].to_string(),
             )
         })
         .worker("passthrough")

@@ -52,7 +52,7 @@ impl ToolHost for Notebooks {
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     // Plays the model: it notes every word, one after the other.
-    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| {
+    let simulator = Simulator::start_blocking(SimulatorScript::new().answer_calls(|seen| {
         let word = usize::try_from(seen.turn - 1).ok().and_then(|word| seen.prompt.split(' ').nth(word));
         match word {
             Some(word) => ScriptedTurn::new().call("write", json!({"note": word})).into(),
@@ -66,7 +66,7 @@ pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     );
     let batch = Batch::over(["bread and salt", "oil"])
         .prompt(|list| *list)
-        .worker(Worker::model("generic.clerk").base_url(simulator.url() + "/v1").tools(tools));
+        .worker(Worker::from_model_name("generic.clerk").base_url(simulator.url() + "/v1").tools(tools));
     for reported in batch.run_blocking()? {
         writeln!(out, "{reported}")?;
     }

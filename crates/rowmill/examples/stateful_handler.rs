@@ -12,7 +12,7 @@ struct Query {
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     // Plays the model: it mistypes its first query, and fixes it after the error.
-    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| {
+    let simulator = Simulator::start_blocking(SimulatorScript::new().answer_calls(|seen| {
         let sql = seen.prompt.replace("SELECT", if seen.turn == 1 { "SELEKT" } else { "SELECT" });
         ScriptedTurn::new().call("run_query", serde_json::json!({"sql": sql})).into()
     }));
@@ -26,9 +26,9 @@ pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
             false => Ok(ToolOutput::error(format!("`{}` cannot be run: correct it", query.sql))),
         },
     );
-    let worker = Worker::model("generic.clerk").base_url(simulator.url() + "/v1").tools(tools);
+    let worker = Worker::from_model_name("generic.clerk").base_url(simulator.url() + "/v1").tools(tools);
     let batch = Batch::over(["SELECT users", "SELECT orders", "SELECT x"]).prompt(|sql| *sql).worker(worker);
-    for (answer, turns) in batch.output(|done| (done.answer, done.calls)).run_blocking()? {
+    for (answer, turns) in batch.map_answers(|done| (done.answer, done.calls)).run_blocking()? {
         writeln!(out, "`{answer}` in {turns} turns")?;
     }
     Ok(())

@@ -16,15 +16,16 @@ struct Answer {
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     // Plays the model: it knows two answers, and gives unstructured text otherwise.
-    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| match seen.prompt {
-        "What is 2+2?" => SimulatedAnswer::Json(json!({"answer": "4", "confidence": 1.0})),
-        "Capital of France?" => SimulatedAnswer::Json(json!({"answer": "Paris", "confidence": 0.99})),
-        _ => SimulatedAnswer::Text("I would rather not say.".into()),
-    }));
-    let worker = Worker::model("generic.scholar").base_url(simulator.url() + "/v1");
+    let simulator =
+        Simulator::start_blocking(SimulatorScript::new().answer_calls(|seen| match seen.prompt {
+            "What is 2+2?" => SimulatedAnswer::Json(json!({"answer": "4", "confidence": 1.0})),
+            "Capital of France?" => SimulatedAnswer::Json(json!({"answer": "Paris", "confidence": 0.99})),
+            _ => SimulatedAnswer::Text("I would rather not say.".into()),
+        }));
+    let worker = Worker::from_model_name("generic.scholar").base_url(simulator.url() + "/v1");
     let batch = Batch::over(["What is 2+2?", "Capital of France?", "Largest planet?"])
         .prompt(|question| *question)
-        .typed::<Answer>()
+        .answer_type::<Answer>()
         .worker(worker);
     for answer in batch.concurrency(3).on_failure(ReturnNone).run_blocking()? {
         let reported = answer.map(|reported| format!("{} ({})", reported.answer, reported.confidence));

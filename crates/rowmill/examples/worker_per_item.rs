@@ -12,10 +12,9 @@ const LETTERS: [(&str, &str); 3] =
 
 pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
     // Plays the models: each answers with its name and its instruction.
-    let simulator = Simulator::start_blocking(
-        SimulatorScript::new()
-            .reply(|seen| SimulatedAnswer::Text(format!("{}: {} {}", seen.model, seen.system, seen.prompt))),
-    );
+    let simulator = Simulator::start_blocking(SimulatorScript::new().answer_calls(|seen| {
+        SimulatedAnswer::Text(format!("{}: {} {}", seen.model, seen.system, seen.prompt))
+    }));
     let address = simulator.url() + "/v1";
     let worker_for = move |index: usize, (language, text): &(&str, &str)| {
         if *language == "Klingon" {
@@ -23,7 +22,7 @@ pub(crate) fn show(out: &mut dyn Write) -> Result<(), Box<dyn Error>> {
         }
         let model = if text.len() > 10 { "generic.large" } else { "generic.small" };
         let instruction = format!("Translate into {language}.");
-        Ok(Worker::model(model).base_url(address.as_str()).instruction(instruction))
+        Ok(Worker::from_model_name(model).base_url(address.as_str()).instruction(instruction))
     };
     let batch = Batch::over(LETTERS).prompt(|(_, text)| *text).worker_for(worker_for);
     for result in batch.on_failure(rowmill::ReturnError).run_blocking()? {

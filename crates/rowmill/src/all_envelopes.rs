@@ -43,5 +43,5 @@ pub(crate) fn all_envelopes(
             Ok(())
         })?;
     }
-    EnvelopeReader::merged(file, store, newer)
+    EnvelopeReader::with_newer_records(file, store, newer)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::ports::RunStore;
-use rowmill_core::record::{AnswerReuse, ReusableAnswer};
+use rowmill_core::record::{ReusableAnswer, ReusedAnswerSource};
 use rowmill_engine::AnswerCache;
 use rowmill_store::answers::SqliteAnswerStore;
 use rowmill_store::file::WorkFolder;
@@ -28,8 +28,8 @@ pub(crate) fn open_answer_cache(
     warn: WarnFn,
 ) -> Result<Option<AnswerCache>, Problem> {
     let (place, kept_before) = match (&spec.work.cache, spec.work.dedupe) {
-        (Some(folder), _) => (folder.clone(), AnswerReuse::Cache),
-        (None, true) => (folder.answers(), AnswerReuse::Duplicate),
+        (Some(folder), _) => (folder.clone(), ReusedAnswerSource::Cache),
+        (None, true) => (folder.shared_answers_path(), ReusedAnswerSource::Duplicate),
         (None, false) => return Ok(None),
     };
     Ok(Some(AnswerCache { kept_before, ..open_cache_folder(&place, identity, warn)? }))
@@ -42,7 +42,7 @@ pub(crate) fn open_cache_folder(
     warn: WarnFn,
 ) -> Result<AnswerCache, Problem> {
     let store = SqliteAnswerStore::open(folder, Arc::new(move |text| warn(text.into())))?;
-    Ok(AnswerCache { store: Arc::new(store), identity, kept_before: AnswerReuse::Cache })
+    Ok(AnswerCache { store: Arc::new(store), identity, kept_before: ReusedAnswerSource::Cache })
 }
 
 /// Restores answers that are in the ledger of an earlier run but did not reach the store before the run
@@ -130,7 +130,8 @@ mod tests {
         for is_waited_for in [true, false] {
             let (ended, has_ended) = mpsc::channel();
             let store = Arc::new(Ending(ended));
-            let answers = AnswerCache { store, identity: String::new(), kept_before: AnswerReuse::Cache };
+            let answers =
+                AnswerCache { store, identity: String::new(), kept_before: ReusedAnswerSource::Cache };
             let end = AnswersEnd::of(Some(&answers));
             drop(answers);
             if is_waited_for {

@@ -8,11 +8,11 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::{AttachmentLoader, Dataset, ReadLimit};
 use rowmill_data::{
-    AttachmentSpec, InputFormat, attachment_loader, base_folder_of_input, local_files, local_path,
+    AttachmentSpec, InputFormat, attachment_loader, base_folder_of_input, local_input_files, local_path,
 };
 use rowmill_http::HttpClient;
 use rowmill_types::settings::{ARCHIVE_INPUTS, ATTACH, EXTRACT, ID, ID_FIELD, INPUT};
-use rowmill_types::{Attachment, AttachmentRules, ErrorKind, Problem, ProblemCode, Row, RowError};
+use rowmill_types::{Attachment, AttachmentRules, Problem, ProblemCode, Row, RowError, RowErrorKind};
 use serde_json::Value;
 
 use crate::environment::RunEnvironment;
@@ -133,7 +133,7 @@ impl AttachmentLoader for GuardedAttachments {
                 Err(error) => Some(format!("a file of the row could not be examined: {error}").into()),
             };
             match refused {
-                Some(message) => Err(RowError::new(ErrorKind::Attachment, message)),
+                Some(message) => Err(RowError::new(RowErrorKind::Attachment, message)),
                 None => self.files.load(row).await,
             }
         }
@@ -162,7 +162,7 @@ pub(crate) fn guard_written_paths(
 /// The folder that relative paths in rows start from: the folder of the input, unless the input is a
 /// list of documents, whose paths are relative to the current folder already.
 fn base(spec: &RunSpec) -> Result<PathBuf, Problem> {
-    let documents = matches!(local_files(&spec.input)?, Some((_, InputFormat::Documents)));
+    let documents = matches!(local_input_files(&spec.input)?, Some((_, InputFormat::Documents)));
     Ok(if documents { PathBuf::new() } else { base_folder_of_input(&spec.input.location) })
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use rowmill_core::ports::RunLock;
 use rowmill_core::run_header::RunHeader;
 use rowmill_data::output::{
-    LineSink, OutputClaim, OutputFile, RecordPart, check_folder_writable, link_target,
+    LineSink, OutputClaimMode, OutputFile, SinkContent, check_folder_writable, link_target,
 };
 use rowmill_data::table::TableTarget;
 use rowmill_data::traces::TraceFolder;
@@ -62,7 +62,7 @@ pub(crate) fn claim_run_files(
             Ok((beginning, answers)) => Ok((lock, traces, beginning, answers)),
             Err(problem) => {
                 if let Some(traces) = traces {
-                    traces.discard();
+                    traces.abandon_claim();
                 }
                 Err(problem)
             }
@@ -114,7 +114,7 @@ fn check_sides(spec: &RunSpec) -> Result<(), Problem> {
         let is_new = !path.exists();
         // Opening a pipe blocks until it has a reader.
         if is_new || path.is_file() {
-            drop(LineSink::append(path, RecordPart::Telemetry, u64::MAX)?);
+            drop(LineSink::append(path, SinkContent::Telemetry, u64::MAX)?);
         }
         if is_new {
             drop(fs::remove_file(link_target(path)));
@@ -126,7 +126,7 @@ fn check_sides(spec: &RunSpec) -> Result<(), Problem> {
 /// Removes an output that is new and empty: it would only block the next run.
 pub(crate) fn discard_empty_output(output: Option<OutputFile>) {
     if let Some(output) = output {
-        output.discard();
+        output.abandon_claim();
     }
 }
 
@@ -139,8 +139,8 @@ fn claim(spec: &RunSpec, folder: &WorkFolder) -> Result<Option<OutputFile>, Prob
         OutputTarget::Stdout => Ok(None),
         // Whether the table may be replaced was checked before; its envelopes follow that decision.
         OutputTarget::Table(_) => {
-            let path = WorkFolder::envelopes_in(folder.path());
-            let claimed = OutputFile::claim(&path, OutputClaim::Resume);
+            let path = WorkFolder::envelopes_path_in(folder.path());
+            let claimed = OutputFile::claim(&path, OutputClaimMode::Resume);
             if claimed.is_ok() {
                 // Others must not read this file. If its permissions cannot be set, only its folder
                 // protects it.
@@ -176,11 +176,11 @@ fn beginning(
     let NewRun { header, recording, .. } = new;
     let header = RunHeader { telemetry: telemetry_base(spec, 0), ..header };
     let prepared = prepare_new_run(&settings, place, header)?;
-    folder.remove_answers();
+    folder.remove_shared_answers();
     let answers = match open_answers(spec, folder) {
         Ok(answers) => answers,
         Err(problem) => {
-            folder.remove_answers();
+            folder.remove_shared_answers();
             place.store.discard_prepared(prepared);
             return Err(problem);
         }
@@ -205,13 +205,13 @@ pub(crate) fn open_sinks(
     let mut sinks = RecordSinks::default();
     match output {
         Some(file) => sinks.in_input_order.push(Box::new(file.sink()?)),
-        None => sinks.in_input_order.push(Box::new(LineSink::stdout(RecordPart::Envelopes)?)),
+        None => sinks.in_input_order.push(Box::new(LineSink::stdout(SinkContent::Envelopes)?)),
     }
     if let Some(path) = &spec.error_output {
         // Standard output receives every envelope of a resumed run again, and so do the errors.
         let appends = spec.existing.resumes() && output.is_some();
         let keep = if appends { u64::MAX } else { 0 };
-        sinks.in_input_order.push(Box::new(LineSink::append(path, RecordPart::Failures, keep)?));
+        sinks.in_input_order.push(Box::new(LineSink::append(path, SinkContent::Failures, keep)?));
     }
     if let Some(telemetry) = telemetry {
         sinks.on_arrival.push(Box::new(telemetry));

@@ -5,7 +5,7 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 
-use rowmill_core::known_secrets::strip_quoted_value;
+use rowmill_core::known_secrets::strip_value_from_type_error;
 use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
 use rowmill_tools::McpServerConfig;
 use rowmill_types::{Problem, ProblemCode};
@@ -77,9 +77,9 @@ pub struct RunDefaults {
     /// The number of retries of a call that failed.
     pub retries: Option<u32>,
     /// The wait before the first retry: seconds, or a text such as `500ms`.
-    pub retry_wait: Option<TimeSetting>,
+    pub retry_wait: Option<ConfigDuration>,
     /// The timeout of one call: seconds, or a text such as `90s`.
-    pub timeout: Option<TimeSetting>,
+    pub timeout: Option<ConfigDuration>,
     /// How often an answer that violates the schema may be sent back for correction.
     pub repairs: Option<u32>,
     /// How requests are sent.
@@ -110,14 +110,14 @@ pub enum ParallelSetting {
 /// A duration.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(untagged)]
-pub enum TimeSetting {
+pub enum ConfigDuration {
     /// A number of seconds.
     Seconds(f64),
     /// A text such as `500ms` or `5m`.
     Text(String),
 }
 
-impl fmt::Display for TimeSetting {
+impl fmt::Display for ConfigDuration {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Seconds(seconds) => write!(out, "{seconds}"),
@@ -160,7 +160,7 @@ impl ConfigFile {
         let config = toml::from_str(&text).map_err(|error| {
             let line = error.span().map_or(1, |span| line_of(&text, span.start));
             invalid(format!("`{shown}` is not valid at line {line}"))
-                .cause(strip_quoted_value(error.message()))
+                .cause(strip_value_from_type_error(error.message()))
                 .hint("see docs/configuration.md for all settings of the file")
         })?;
         Ok(Self { path: Some(path.to_owned()), config })

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rowmill_core::ports::{Observer, RunEvent};
 use rowmill_engine::{SharedLimits, StopHandle};
 use rowmill_tools::InteractiveSignIn;
-use rowmill_types::{MessageText, SettingVocabulary};
+use rowmill_types::{DiagnosticText, SettingVocabulary};
 
 use crate::environment::RunEnvironment;
 use crate::lane::BatchLaneHandle;
@@ -80,33 +80,33 @@ impl fmt::Debug for RunControl {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunNotice {
     /// Information about what is happening.
-    Info(MessageText),
+    Info(DiagnosticText),
     /// A warning that something may be wrong.
-    Warning(MessageText),
+    Warning(DiagnosticText),
     /// The address for signing in. It is shown unmasked: with a part of it masked, the address would
     /// not work.
-    SignIn(MessageText),
+    SignIn(DiagnosticText),
 }
 
 impl RunNotice {
     /// Creates an informational notice.
-    pub fn info(text: impl Into<MessageText>) -> Self {
+    pub fn info(text: impl Into<DiagnosticText>) -> Self {
         Self::Info(text.into())
     }
 
     /// Creates a warning.
-    pub fn warning(text: impl Into<MessageText>) -> Self {
+    pub fn warning(text: impl Into<DiagnosticText>) -> Self {
         Self::Warning(text.into())
     }
 
     /// Creates a notice with the address for signing in.
-    pub fn sign_in(text: impl Into<MessageText>) -> Self {
+    pub fn sign_in(text: impl Into<DiagnosticText>) -> Self {
         Self::SignIn(text.into())
     }
 
     /// Renders the notice in the vocabulary of an entry point.
     #[must_use]
-    pub fn worded(self, vocabulary: SettingVocabulary) -> Self {
+    pub fn with_vocabulary(self, vocabulary: SettingVocabulary) -> Self {
         match self {
             Self::Info(text) => Self::Info(text.with_vocabulary(vocabulary)),
             Self::Warning(text) => Self::Warning(text.with_vocabulary(vocabulary)),

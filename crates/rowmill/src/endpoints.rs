@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use rowmill_core::fingerprint::text_digest;
 use rowmill_core::limits::{
-    AnswerLengths, BudgetLimits, MinuteLimits, PaceMode, Parallelism, RunShareSettings,
+    AnswerLengths, BudgetLimits, CallParallelism, MinuteLimits, PaceMode, RunPaceSettings,
 };
-use rowmill_engine::{BatchTerms, EndpointKey, EndpointSettings, ModelEndpoint, OutputCapChoice, OutputCaps};
+use rowmill_engine::{BatchTerms, CallGateSettings, EndpointKey, ModelEndpoint, OutputCapChoice, OutputCaps};
 use rowmill_http::HttpClient;
 use rowmill_models::{
     AliasConfig, EndpointFacts, ModelPrice, ModelSettingKey, ModelSetup, ModelString, PriceTable,
@@ -329,7 +329,7 @@ fn endpoint(
     }
     let plan =
         lane.map(|lane| endpoint_plan(lane, (spec, http), (&setup, &facts), priced.as_ref())).transpose()?;
-    let share = RunShareSettings {
+    let share = RunPaceSettings {
         parallel: spec.parallel,
         pace: spec.pace,
         rates: spec.rates,
@@ -339,7 +339,7 @@ fn endpoint(
         // A model in this process never has an outage.
         max_outage: if facts.is_builtin { Duration::ZERO } else { spec.max_outage },
     };
-    let settings = EndpointSettings { share, on_quota: spec.on_quota };
+    let settings = CallGateSettings { share, on_quota: spec.on_quota };
     // Two protocols of one provider share an account, and so its limits.
     let EndpointFacts { address: provider, account, model, fixed_bytes, .. } = facts;
     let gate = control.limits.gate(EndpointKey { provider, account, model }, settings);
@@ -391,8 +391,8 @@ fn lane_endpoint(
     (http, control): (&HttpClient, &RunControl),
 ) -> Result<ModelEndpoint, Problem> {
     let plan = endpoint_plan(lane, (spec, http), (&setup, &facts), priced.as_ref())?;
-    let share = RunShareSettings {
-        parallel: Parallelism::AtMost(PARKED_AT_ONCE),
+    let share = RunPaceSettings {
+        parallel: CallParallelism::AtMost(PARKED_AT_ONCE),
         pace: PaceMode::Off,
         rates: MinuteLimits::default(),
         max_output: facts.max_output,
@@ -402,7 +402,7 @@ fn lane_endpoint(
     };
     let EndpointFacts { address, account, model, fixed_bytes, .. } = facts;
     let key = EndpointKey { provider: format!("{address} (batch)"), account, model };
-    let gate = control.limits.gate(key, EndpointSettings { share, on_quota: spec.on_quota });
+    let gate = control.limits.gate(key, CallGateSettings { share, on_quota: spec.on_quota });
     let (name, identity) = (plan.name.clone(), plan.identity.clone());
     let (price, max_output) = (plan.price, plan.max_output);
     let caps = OutputCaps {

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use rowmill_core::record::EnvelopeHead;
 use rowmill_core::run_header::RunHeader;
 use rowmill_data::local_path;
-use rowmill_data::output::OutputClaim;
-use rowmill_data::table::{InputColumns, TableTarget, tables_in, write_draft};
+use rowmill_data::output::OutputClaimMode;
+use rowmill_data::table::{InputRowInclusion, TableTarget, listed_table_paths, write_table_draft};
 use rowmill_store::file::WorkFolder;
 use rowmill_types::settings::{JSON_SCHEMA, OVERWRITE, WORK_DIR};
-use rowmill_types::{MessageText, Problem, ProblemCode, hint_of_no_room};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode, find_storage_limit_hint};
 
 use crate::all_envelopes::all_envelopes;
 use crate::environment::RunEnvironment;
@@ -36,7 +36,7 @@ pub struct ExportSpec {
     /// The table to write.
     pub table: TableOutput,
     /// Whether the table contains the input rows.
-    pub input: InputColumns,
+    pub input: InputRowInclusion,
     /// The source of the JSON Schema of results, if the run does not record it.
     pub schema: Option<String>,
     /// Whether an existing table is replaced.
@@ -55,7 +55,7 @@ pub struct ExportReport {
     /// The number of files that were written.
     pub files: u64,
     /// Notices for the user: folders that were created.
-    pub notices: Vec<MessageText>,
+    pub notices: Vec<DiagnosticText>,
 }
 
 /// Writes a table with all results of a run so far. Nothing of the run is changed.
@@ -64,7 +64,7 @@ pub struct ExportReport {
 ///
 /// There is no such run, it has no results, or the table cannot be written.
 pub async fn export_table(spec: ExportSpec) -> Result<ExportReport, Problem> {
-    let claim = if spec.overwrite { OutputClaim::Overwrite } else { OutputClaim::New };
+    let claim = if spec.overwrite { OutputClaimMode::Overwrite } else { OutputClaimMode::New };
     spec.table.format.check_built()?;
     spec.table.target.check(claim).map_err(without_resume)?;
     let schema = match &spec.schema {
@@ -92,7 +92,7 @@ fn attempt(
     spec: &ExportSpec,
     found: &ExportedRun,
     schema: Option<&str>,
-    claim: OutputClaim,
+    claim: OutputClaimMode,
 ) -> Result<Option<ExportReport>, Problem> {
     let before = found.state()?;
     let ended = all_envelopes(
@@ -104,7 +104,7 @@ fn attempt(
         let header_schema = before.header.as_ref().and_then(|header| header.schema.as_deref());
         let schema = schema.or(header_schema).map(str::to_owned);
         let settings = spec.table.settings(spec.input, schema, spec.environment.redactor()?);
-        write_draft(&envelopes, &settings, &spec.table.target)
+        write_table_draft(&envelopes, &settings, &spec.table.target)
     });
     if found.state()? != before {
         return match spec.table.target {
@@ -130,7 +130,8 @@ fn without_resume(problem: Problem) -> Problem {
             problem.hint(format!("use {OVERWRITE} to replace it, or choose another path"))
         }
         ProblemCode::WriteFailed => {
-            let remedy = problem.hint.as_deref().and_then(hint_of_no_room).unwrap_or("free some space there");
+            let remedy =
+                problem.hint.as_deref().and_then(find_storage_limit_hint).unwrap_or("free some space there");
             problem.hint(format!("{remedy}, or choose another path; the run was not changed"))
         }
         _ => problem,
@@ -165,7 +166,7 @@ impl ExportedRun {
         let has_run =
             |folder: &PathBuf| matches!(RunStorage::look_at(folder).store.header(), Ok(Some(_)) | Err(_));
         let folder = named.into_iter().chain(folders).find(has_run);
-        let internal = folder.as_deref().map(WorkFolder::envelopes_in).filter(|path| path.exists());
+        let internal = folder.as_deref().map(WorkFolder::envelopes_path_in).filter(|path| path.exists());
         let output =
             if spec.run.is_dir() { folder.as_deref().and_then(output_of) } else { Some(spec.run.clone()) };
         let envelopes = internal.or_else(|| output.filter(|path| path.is_file()));
@@ -181,9 +182,9 @@ impl ExportedRun {
 
     /// Every file that is read for the table, or that belongs to the run and is another table.
     fn reads(&self, spec: &ExportSpec) -> Vec<ReadPath> {
-        let work = self.place.iter().flat_map(|place| WorkFolder::files_in(place.folder.path()));
+        let work = self.place.iter().flat_map(|place| WorkFolder::overwritten_files_in(place.folder.path()));
         let tables = match &spec.table.target {
-            TableTarget::File(_) => tables_in(&spec.run),
+            TableTarget::File(_) => listed_table_paths(&spec.run),
             TableTarget::Stdout | TableTarget::Folder { .. } => Vec::new(),
         };
         let run = self.envelopes.iter().cloned().chain(work).chain(tables);

@@ -14,12 +14,12 @@
 
 pub use futures_util::future::BoxFuture;
 pub use rowmill_core::ports::{
-    ColumnCondition, ColumnKind, Dataset, DatasetColumn, DatasetPart, InputIdentity, Model, Observer,
-    ReadLimit, ReadPosition, RowSource, RunEvent, ToolFailure, ToolHost, ToolRequest,
+    ColumnCondition, ColumnKind, Dataset, DatasetColumn, InputIdentity, InputReadProgress, Model, Observer,
+    ReadLimit, RequestedDatasetPart, RowSource, RunEvent, ToolFailure, ToolHost, ToolRequest,
 };
 pub use rowmill_types::{
-    AnsweredCall, Attachment, BadRow, CallError, CallFailure, CallFault, CallTiming, ComparisonOperator,
-    Completion, ErrorKind, FinishReason, Message, MessageRole, NativeMessage, Problem, ProblemCode,
-    RateLimits, RateWindow, Request, Row, RowError, ScalarValue, SourceRow, TokenUsage, ToolCall, ToolOutput,
-    ToolSpec,
+    AnsweredToolCall, Attachment, BadRow, CallError, CallFailure, CallRetryClass, CallTiming,
+    ComparisonOperator, ComparisonValue, Completion, FinishReason, Message, MessageRole, NativeMessage,
+    Problem, ProblemCode, RateLimitState, ReportedRateLimits, Request, Row, RowError, RowErrorKind,
+    RowReadResult, TokenUsage, ToolCall, ToolOutput, ToolSpec,
 };

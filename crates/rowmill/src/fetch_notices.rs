@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use rowmill_data::{FetchEvent, FetchStep};
+use rowmill_data::{FetchEvent, FetchEventKind};
 
 use crate::control::{RunControl, RunNotice};
 
@@ -15,34 +15,34 @@ pub(crate) fn fetch_progress_notices(control: &RunControl) -> impl Fn(FetchEvent
     let notice = control.notice.clone();
     let last = Mutex::new(Instant::now());
     move |FetchEvent { name, step }| match step {
-        FetchStep::Started { done: 0, total } => {
+        FetchEventKind::Started { done: 0, total } => {
             notice(RunNotice::info(format!("downloading {name}{}", of_total(total))));
         }
-        FetchStep::Started { done, total } => {
+        FetchEventKind::Started { done, total } => {
             notice(RunNotice::info(format!(
                 "resuming the download of {name} at {}{}",
                 size(done),
                 of_total(total)
             )));
         }
-        FetchStep::Progress { done, total } => {
+        FetchEventKind::Progress { done, total } => {
             let mut last = last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
             if last.elapsed() >= EVERY {
                 *last = Instant::now();
                 notice(RunNotice::info(format!("downloading {name}: {}{}", size(done), of_total(total))));
             }
         }
-        FetchStep::Finished { bytes } => {
+        FetchEventKind::Finished { bytes } => {
             notice(RunNotice::info(format!("downloaded {name} ({})", size(bytes))))
         }
-        FetchStep::AlreadyCached { bytes } => {
+        FetchEventKind::AlreadyCached { bytes } => {
             notice(RunNotice::info(format!("{name} is cached and has not changed ({})", size(bytes))));
         }
-        FetchStep::Waiting { wait, reason } => {
+        FetchEventKind::Waiting { wait, reason } => {
             let time = wait.map(|wait| format!(", for {:.1}s", wait.as_secs_f64())).unwrap_or_default();
             notice(RunNotice::info(format!("{name}: waiting{time}: {reason}")));
         }
-        FetchStep::Warning(text) => notice(RunNotice::warning(text)),
+        FetchEventKind::Warning(text) => notice(RunNotice::warning(text)),
         _ => {}
     }
 }

@@ -5,15 +5,15 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rowmill_core::limits::{MinuteLimits, Parallelism};
-use rowmill_core::ports::{OpenLedger, RunRetention};
+use rowmill_core::limits::{CallParallelism, MinuteLimits};
+use rowmill_core::ports::{OpenLedger, RetainedRunParts};
 use rowmill_core::resume::ResumeCounts;
 use rowmill_core::run_header::RunHeader;
 use rowmill_data::output::{EnvelopeReader, OutputFile, READER_ENDED, names_open_file};
 use rowmill_data::redacted_source;
-use rowmill_data::table::{InputColumns, remove_leftovers, write_draft};
+use rowmill_data::table::{InputRowInclusion, remove_table_leftovers, write_table_draft};
 use rowmill_data::traces::settle_traces;
-use rowmill_engine::{RunEnd, StopCause};
+use rowmill_engine::{RunOutcome, StopCause};
 use rowmill_types::actions::EXPORT_RESULTS;
 use rowmill_types::settings::{RESUME, WORK_DIR};
 use rowmill_types::{Problem, ProblemCode, SettingVocabulary};
@@ -32,7 +32,7 @@ use crate::spec::{KeptFiles, OutputTarget, PromptSource, ResultSchemaSource, Run
 
 /// A run whose last row has ended.
 pub(crate) struct EndedRun {
-    pub(crate) end: RunEnd,
+    pub(crate) end: RunOutcome,
     pub(crate) model: String,
     /// The agent that worked on the rows, if a card describes it.
     pub(crate) agent: Option<String>,
@@ -163,7 +163,7 @@ fn retain(
     let all_ok = end.stopped.is_none() && ended.failed_rows() == 0 && end.parked_rows == 0;
     let at_end = header_with_ledger(header, ended.ledger.ledger.position(), end, output);
     if spec.keep_temp == KeptFiles::Ledger || end.parked_rows > 0 {
-        place.store.finish(at_end, RunRetention::Ledger)?;
+        place.store.finish(at_end, RetainedRunParts::Ledger)?;
         return Ok(true);
     }
     // On standard output, this part of the run has only the selected rows; the ledger keeps the others.
@@ -175,17 +175,17 @@ fn retain(
     match output {
         // Interrupted rows continue from their turns, which only the ledger has.
         Some(_) if spec.work.agents.checkpoint_turns && end.stopped.is_some() => {
-            place.store.finish(at_end, RunRetention::Ledger)?;
+            place.store.finish(at_end, RetainedRunParts::Ledger)?;
         }
         Some(_) => {
             compact_ledger(spec, place, &known_by.header_at_end(header), (end, all_ok))?;
             if all_ok {
-                place.folder.remove_answers();
+                place.folder.remove_shared_answers();
             }
             return Ok(!all_ok);
         }
         // Without a file, only the ledger has the results.
-        None => place.store.finish(at_end, RunRetention::Ledger)?,
+        None => place.store.finish(at_end, RetainedRunParts::Ledger)?,
     }
     Ok(true)
 }
@@ -208,7 +208,7 @@ fn notify_answer_locations(problem: &mut Problem, folder: &Path) {
             Some(hint) if problem.message != READER_ENDED => {
                 format!(
                     "{}; the run is kept in {folder}, so add {work_dir}",
-                    hint.with_markers(),
+                    hint.with_mention_markers(),
                     work_dir = WORK_DIR.with_value(folder)
                 )
             }
@@ -237,10 +237,10 @@ fn make_table(
     output: &OutputFile,
     (header, environment): (&RunHeader, &RunEnvironment),
 ) -> Result<(), Problem> {
-    remove_leftovers(&table.target);
-    let input = if spec.include_input { InputColumns::Included } else { InputColumns::Excluded };
+    remove_table_leftovers(&table.target);
+    let input = if spec.include_input { InputRowInclusion::Included } else { InputRowInclusion::Excluded };
     let settings = table.settings(input, header.schema.clone(), environment.redactor()?);
-    write_draft(&EnvelopeReader::settled(output.path()), &settings, &table.target)?
+    write_table_draft(&EnvelopeReader::from_settled_file(output.path()), &settings, &table.target)?
         .publish(output_claim(spec.existing))
 }
 
@@ -249,7 +249,7 @@ fn summary(
     (run, started): (String, jiff::Timestamp),
     (model, agent): (String, Option<String>),
     variables: Vec<String>,
-    (end, vocabulary): (&RunEnd, SettingVocabulary),
+    (end, vocabulary): (&RunOutcome, SettingVocabulary),
 ) -> RunSummary {
     RunSummary {
         run,
@@ -276,8 +276,8 @@ fn summary(
         export_traces: spec.traces.as_ref().map(|path| path.to_string_lossy().into_owned()),
         output_mode: if spec.schema == ResultSchemaSource::None { "text" } else { "structured" },
         parallel: match spec.work.parallel {
-            Parallelism::Auto | Parallelism::AutoUpTo(_) => "auto".into(),
-            Parallelism::AtMost(rows) => rows.into(),
+            CallParallelism::Auto | CallParallelism::AutoUpTo(_) => "auto".into(),
+            CallParallelism::AtMost(rows) => rows.into(),
         },
         started_at: timestamp_text(started),
         completed_at: timestamp_text(jiff::Timestamp::now()),
@@ -307,7 +307,7 @@ fn write_summary(spec: &RunSpec, report: &mut RunReport) {
         let problem = Problem::new(ProblemCode::WriteFailed, format!("cannot write `{}`", shown.display()))
             .cause(error)
             .hint("the results are complete; only the summary is missing");
-        report.exit = problem.exit();
+        report.exit = problem.exit_code();
         report.stopped.get_or_insert(StopCause::Problem(problem));
     }
 }

@@ -3,9 +3,9 @@
 
 use std::collections::VecDeque;
 
-use rowmill_core::ports::{Dataset, DatasetPart, ReadLimit, ReadPosition, RowSource};
+use rowmill_core::ports::{Dataset, InputReadProgress, ReadLimit, RequestedDatasetPart, RowSource};
 use rowmill_engine::StopRules;
-use rowmill_types::{Problem, SourceRow};
+use rowmill_types::{Problem, RowReadResult};
 
 use crate::prepare_input::PreparedInput;
 
@@ -14,7 +14,7 @@ const ROOM: ReadLimit = ReadLimit { rows: 256, bytes: 256 * 1024 };
 
 /// A source with its first rows.
 struct BufferedSource {
-    first: VecDeque<SourceRow>,
+    first: VecDeque<RowReadResult>,
     source: Box<dyn RowSource>,
     /// Whether there may be more rows.
     more: bool,
@@ -48,11 +48,11 @@ fn open(dataset: &dyn Dataset, columns: Option<Vec<String>>) -> Result<Box<dyn R
     let (Some(wanted), Some(declared)) = (columns, declared) else { return dataset.open() };
     let names = declared.into_iter().map(|column| column.name);
     let columns = Some(names.filter(|name| wanted.contains(name)).collect());
-    dataset.open_part(&DatasetPart { columns, conditions: Vec::new() })
+    dataset.open_part(&RequestedDatasetPart { columns, conditions: Vec::new() })
 }
 
 impl RowSource for BufferedSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         if self.first.is_empty() {
             return if self.more { self.source.read(batch, room) } else { Ok(false) };
         }
@@ -73,7 +73,7 @@ impl RowSource for BufferedSource {
         self.source.damage()
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         self.source.position()
     }
 }

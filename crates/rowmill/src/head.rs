@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use rowmill_core::ports::{ColumnKind, Dataset, DatasetColumn, ReadLimit};
 use rowmill_core::prompt::PromptTemplate;
-use rowmill_data::{FetchPurpose, InputFile, InputFormat, InputSpec, local_files, open_dataset, spool_input};
+use rowmill_data::{
+    FetchPurpose, InputFile, InputFormat, InputSpec, local_input_files, open_dataset, spool_input,
+};
 use rowmill_store::file::WorkFolder;
 use rowmill_types::settings::TEMPLATE;
-use rowmill_types::{MessageText, Problem, ProblemCode, RowError, SourceRow};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode, RowError, RowReadResult};
 use serde::Serialize;
 
 use crate::environment::RunEnvironment;
@@ -48,7 +50,7 @@ impl fmt::Debug for HeadSpec {
 }
 
 /// A callback for notices about what a query cannot see of an input.
-pub type HeadNoticeFn = Arc<dyn Fn(MessageText) + Send + Sync>;
+pub type HeadNoticeFn = Arc<dyn Fn(DiagnosticText) + Send + Sync>;
 
 /// The preview of an input.
 #[derive(Debug)]
@@ -68,16 +70,16 @@ pub struct InputHead {
     /// How many of them are bad rows.
     pub bad: u64,
     /// The columns of these rows, in the order in which they first appeared.
-    pub columns: Vec<ColumnSample>,
+    pub columns: Vec<ColumnProfile>,
     /// The first rows.
     pub rows: Vec<HeadRow>,
     /// A notice for the user about how the rows were read.
-    pub notice: Option<MessageText>,
+    pub notice: Option<DiagnosticText>,
 }
 
 /// A column, as far as the first rows show.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ColumnSample {
+pub struct ColumnProfile {
     /// The name.
     pub name: String,
     /// The type that the input declares for it.
@@ -93,7 +95,7 @@ pub struct ColumnSample {
 #[derive(Debug)]
 pub struct HeadRow {
     /// The row, or the reason why the record is not a row.
-    pub row: SourceRow,
+    pub row: RowReadResult,
     /// The prompt that the template renders from it.
     pub prompt: Option<Result<String, RowError>>,
 }
@@ -114,7 +116,7 @@ pub async fn read_head(mut spec: HeadSpec) -> Result<InputHead, Problem> {
             Some(PromptTemplate::parse(text))
         }
     };
-    let files = local_files(&spec.input)?;
+    let files = local_input_files(&spec.input)?;
     let temp = tempfile::tempdir_in(spec.environment.temp_folder()).map_err(|error| {
         Problem::new(ProblemCode::WriteFailed, "cannot create a temporary folder for the query").cause(error)
     })?;
@@ -198,7 +200,7 @@ pub fn head_of_dataset(
 #[derive(Default)]
 struct SeenColumns {
     places: HashMap<String, usize>,
-    seen: Vec<ColumnSample>,
+    seen: Vec<ColumnProfile>,
 }
 
 impl SeenColumns {
@@ -209,7 +211,7 @@ impl SeenColumns {
         for DatasetColumn { name, kind } in declared {
             let sql_type = types.next().filter(|_| kind == ColumnKind::Mixed);
             columns.places.insert(name.clone(), columns.seen.len());
-            columns.seen.push(ColumnSample {
+            columns.seen.push(ColumnProfile {
                 name,
                 declared: Some(sql_type.unwrap_or_else(|| declared_name(kind))),
                 kinds: JsonKindCounts::default(),
@@ -225,7 +227,7 @@ impl SeenColumns {
                 Some(place) => *place,
                 None => {
                     self.places.insert(name.to_owned(), self.seen.len());
-                    self.seen.push(ColumnSample {
+                    self.seen.push(ColumnProfile {
                         name: name.to_owned(),
                         declared: None,
                         kinds: JsonKindCounts::default(),
@@ -240,7 +242,7 @@ impl SeenColumns {
         }
     }
 
-    fn seen(mut self, rows: u64) -> Vec<ColumnSample> {
+    fn seen(mut self, rows: u64) -> Vec<ColumnProfile> {
         for column in &mut self.seen {
             column.missing = rows - column.kinds.all();
         }

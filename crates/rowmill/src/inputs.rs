@@ -6,12 +6,12 @@ use std::sync::Arc;
 use rowmill_core::ports::Dataset;
 use rowmill_data::{
     DuckDbInput, FetchEvent, FetchPurpose, Fetcher, InputLocation, InputSpec, SqlEngine, SqlSettings,
-    WantedColumn, check_columns, check_stream_columns, columns_dataset, duckdb_dataset, fetch_to_disk,
-    find_empty_columns, local_files, open_dataset, spool_input, sql_dataset, where_dataset,
+    WantedColumn, check_columns, column_checking_dataset, duckdb_dataset, fetch_to_disk, find_empty_columns,
+    local_input_files, open_dataset, select_columns, spool_input, sql_dataset, where_dataset,
 };
 use rowmill_store::file::WorkFolder;
 use rowmill_types::settings::{ATTACH, COLUMNS, ID_FIELD, SQL, SQL_ENGINE};
-use rowmill_types::{MessageText, Problem, ProblemCode};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode};
 
 use crate::attachments::must_scan_rows;
 use crate::control::{RunControl, RunNotice};
@@ -21,7 +21,7 @@ use crate::query_recording::{QueryRecording, record_query_rows};
 use crate::spec::{InputQuery, RunSpec};
 
 /// Sends a notice to the user.
-pub(crate) type WarnFn = Arc<dyn Fn(MessageText) + Send + Sync>;
+pub(crate) type WarnFn = Arc<dyn Fn(DiagnosticText) + Send + Sync>;
 
 /// Sends warnings to the observer of the run.
 pub(crate) fn warn_fn(control: &RunControl) -> WarnFn {
@@ -75,14 +75,14 @@ pub(crate) fn open(
     let documents = input.default_id_field().is_some();
     let (narrowed, recording) = narrowed(Arc::clone(&input), spec, folder, (warn, environment))?;
     if !narrowed.is_rereadable() {
-        let rows = check_stream_columns(narrowed, wanted.to_vec());
+        let rows = column_checking_dataset(narrowed, wanted.to_vec());
         return Ok(OpenedInput { input, rows, recording });
     }
     match &spec.query {
         query if query.sql.is_some() => check_columns(&*narrowed, wanted)?,
         // Rows excluded by `--where` have the same columns, so they are not searched for others.
         query if query.columns.is_empty() => check_columns(&*input, wanted)?,
-        query => check_columns(&*columns_dataset(Arc::clone(&input), &query.columns)?, wanted)?,
+        query => check_columns(&*select_columns(Arc::clone(&input), &query.columns)?, wanted)?,
     }
     if let Some(text) = input.read_notice().filter(|_| !documents) {
         warn(text);
@@ -164,7 +164,7 @@ pub(crate) fn apply_row_query(
     match (&query.sql, query.engine, &query.condition) {
         (Some(sql), SqlEngine::BuiltIn, _) => sql_dataset(input, sql, &settings, Arc::clone(warn)),
         (Some(sql), SqlEngine::DuckDb, _) => {
-            let files = local_files(place)?.ok_or_else(|| {
+            let files = local_input_files(place)?.ok_or_else(|| {
                 Problem::new(
                     ProblemCode::NoSqlEngine,
                     format!(
@@ -192,5 +192,5 @@ pub(crate) fn apply_column_choice(
     rows: Arc<dyn Dataset>,
     query: &InputQuery,
 ) -> Result<Arc<dyn Dataset>, Problem> {
-    if query.columns.is_empty() { Ok(rows) } else { columns_dataset(rows, &query.columns) }
+    if query.columns.is_empty() { Ok(rows) } else { select_columns(rows, &query.columns) }
 }

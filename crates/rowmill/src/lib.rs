@@ -19,8 +19,8 @@
 //!
 //! * Workers: a [`Worker`] calls a model, the agents of cards or your own [`extend::Model`]; [`WorkerTools`]
 //!   are functions that its model may call.
-//! * Failures: [`Raise`], [`ReturnNone`] or [`ReturnError`].
-//! * Persistence: a [`LedgerFolder`], to resume from after a crash.
+//! * Failures: [`StopAtFirstFailure`], [`ReturnNone`] or [`ReturnError`].
+//! * Persistence: a [`LedgerOptions`], to resume from after a crash.
 //! * Your own models, sources, tool hosts and observers: see [`extend`].
 //! * Runs from files to files, as with the command `rowmill run`: [`run`] takes a [`RunSpec`].
 //!
@@ -59,7 +59,6 @@ mod notices;
 mod notify;
 mod paths;
 mod plan;
-mod plan_reach;
 mod plan_stand_ins;
 mod plan_statistics;
 mod prepare_input;
@@ -69,6 +68,7 @@ pub mod results;
 mod resume;
 mod resume_scan;
 mod row_checks;
+mod row_completion_curve;
 mod row_identity;
 mod run;
 mod run_clock;
@@ -90,57 +90,57 @@ mod work_spec;
 pub use agent_options::AgentOptions;
 pub use agents::{CardCheck, CardCheckSpec, CardChecks};
 pub use batch::{
-    AnsweredItem, Batch, BatchCause, BatchError, BatchItem, BatchProgress, BatchReport, BatchResults,
-    FirstResult, FunctionFailure, IntoPrompt, ItemError, LedgerFolder, ModelRequirements, OfferedTool,
-    OnFailure, Raise, ResultStream, ReturnError, ReturnNone, StatefulTools, Worker, WorkerTools,
+    AnsweredItem, Batch, BatchError, BatchFailureCause, BatchItem, BatchProgress, BatchReport, BatchResults,
+    FirstBatchResult, FunctionFailure, IntoPrompt, ItemError, LedgerOptions, ModelRequirements, OfferedTool,
+    OnFailure, ResultStream, ReturnError, ReturnNone, StatefulTools, StopAtFirstFailure, Worker, WorkerTools,
 };
 pub use batch_runs::{
-    BatchJobInfo, BatchJobProgress, BatchRunAction, BatchRunOutcome, BatchRunRows, BatchRunStatus,
-    KnownBatchRun, KnownBatchRuns, KnownRunState, LatestRunRule, batch_run_status, continue_batch_run,
+    BatchJobInfo, BatchJobProgress, BatchRunAction, BatchRunRowCounts, BatchRunStatus, ContinuedRunOutcome,
+    KnownBatchRun, KnownBatchRuns, KnownRunState, LatestRunReason, batch_run_status, continue_batch_run,
     overall_batch_state,
 };
-pub use config::{Config, ConfigFile, McpConfig, ParallelSetting, RunDefaults, TimeSetting};
+pub use config::{Config, ConfigDuration, ConfigFile, McpConfig, ParallelSetting, RunDefaults};
 pub use control::{RunControl, RunNotice};
 pub use environment::RunEnvironment;
 pub use export::{ExportReport, ExportSpec, export_table};
-pub use head::{ColumnSample, HeadNoticeFn, HeadRow, HeadSpec, InputHead, head_of_dataset, read_head};
+pub use head::{ColumnProfile, HeadNoticeFn, HeadRow, HeadSpec, InputHead, head_of_dataset, read_head};
 pub use json_kinds::{JsonKind, JsonKindCounts};
-pub use lane::{BatchLaneHandle, BatchScope, Lane, LaneOptions, RepairLane};
+pub use lane::{BatchContinuationMode, BatchLaneHandle, Lane, LaneOptions, RepairLane};
 pub use mcp_login::{McpLoginSpec, mcp_login, mcp_logout};
 pub use notify::{NotifyOptions, RunNotification, send_notification};
 pub use paths::same_file;
-pub use plan::{PlanLimits, PlanReport, plan_run};
-pub use plan_reach::PlanReach;
+pub use plan::{PlanMinuteLimits, PlanReport, plan_run};
 pub use report::{BatchLaneReport, NoticedCorrections, OutputChanges, RunReport, RunSummary, UnusedAnswers};
+pub use row_completion_curve::RowCompletionCurve;
 pub use rowmill_core::cost::{Price, TokenPrices};
 pub use rowmill_core::forecast::ForecastInterval;
-pub use rowmill_core::limits::{BudgetLimits, MinuteLimits, PaceMode, Parallelism, Spend, WaitReason};
-pub use rowmill_core::ports::{BatchJobCounts, Durability, Observer, ReadPosition, RunEvent};
-pub use rowmill_core::select::{RowSample, RowSelection};
+pub use rowmill_core::limits::{BudgetLimits, CallParallelism, MinuteLimits, PaceMode, Spend, WaitReason};
+pub use rowmill_core::ports::{Durability, InputReadProgress, Observer, RunEvent, RunJobCounts};
+pub use rowmill_core::select::{RowSampleSettings, RowSelection};
 pub use rowmill_core::summary::{FailureExample, FailureGroup, SummaryNumbers};
 pub use rowmill_data::output::{READER_ENDED, RemovedRows, StandardOutput};
-pub use rowmill_data::table::{InputColumns, TableFormat, TableLayout, TableTarget};
+pub use rowmill_data::table::{InputRowInclusion, TableFormat, TableLayout, TableTarget};
 pub use rowmill_data::{
-    ColumnType, DocumentIds, FieldDelimiter, InputFormat, InputLocation, InputSpec, SqlEngine,
-    in_foreign_code, open_dataset, run_extract_child,
+    ColumnTypeSetting, DocumentIdRule, FieldDelimiter, InputFormat, InputLocation, InputSpec, SqlEngine,
+    is_in_foreign_code, open_dataset, run_extract_child,
 };
 pub use rowmill_engine::{ErrorRateLimit, OnQuota, SharedLimits, StopCause, StopHandle, StopRules};
 pub use rowmill_http::HttpTimeouts;
 pub use rowmill_models::{
-    AliasConfig, AliasEntry, AliasSource, BatchLimitOverrides, CatalogueEntry, CountAccuracy, KeyState,
+    AliasConfig, AliasEntry, AliasSource, ApiKeyPresence, BatchLimitOverrides, CountAccuracy,
     LongPriceConfig, ModelPrice, ModelSettingKey, ModelSettingValue, ModelString, PriceConfig, PriceEntry,
-    PriceSource, PriceTable, ProviderConfig, ProviderProtocol, ProviderRegistry, TokenCounter,
-    built_in_alias_origin, provider_catalogue, token_counter,
+    PriceSource, PriceTable, ProviderCatalogueEntry, ProviderConfig, ProviderProtocol, ProviderRegistry,
+    TokenCounter, built_in_alias_origin, provider_catalogue, token_counter,
 };
 pub use rowmill_tools::{InteractiveSignIn, McpServerConfig};
 pub use rowmill_types::{
-    ErrorKind, ExitCode, MessageText, Money, Problem, ProblemCode, Row, RowError, RowId, Secret,
+    DiagnosticText, ExitCode, Money, Problem, ProblemCode, Row, RowError, RowErrorKind, RowId, Secret,
     SettingVocabulary, TokenUsage, ToolOutput, group_digits,
 };
 pub use run::run;
 pub use spec::{
-    AttachmentOptions, ExistingOutput, InputQuery, KeptFiles, OutputTarget, PromptSource, ResultSchemaSource,
-    RunSpec, TableOutput, VariableOptions,
+    AttachmentOptions, ExistingOutput, InputQuery, InstructionVariableOptions, KeptFiles, OutputTarget,
+    PromptSource, ResultSchemaSource, RunSpec, TableOutput,
 };
 pub use spec_json::{SpecVersion, run_spec_schema};
 pub use texts::check_agent_cards;

@@ -4,9 +4,9 @@ use rowmill_core::limits::Spend;
 use rowmill_core::ports::{Dataset, RunEvent};
 use rowmill_core::redact::Redactor;
 use rowmill_core::resume::ResumeCounts;
-use rowmill_engine::RunEnd;
+use rowmill_engine::RunOutcome;
 use rowmill_types::settings::{ID_FIELD, OUTPUT, RETRY_UNKNOWN};
-use rowmill_types::{MessageText, Money, group_digits};
+use rowmill_types::{DiagnosticText, Money, group_digits};
 
 use crate::columns::no_rows_text;
 use crate::control::{RunControl, RunNotice};
@@ -105,8 +105,8 @@ fn notify_unsent(control: &RunControl, counts: ResumeCounts) {
 /// Shows which folders were created, and what differs from the run that is resumed.
 pub(crate) fn notify_folders_and_changes(
     control: &RunControl,
-    made: Vec<MessageText>,
-    changes: &[MessageText],
+    made: Vec<DiagnosticText>,
+    changes: &[DiagnosticText],
     known_by: &RowIdentity,
 ) {
     made.into_iter().for_each(|text| (control.notice)(RunNotice::info(text)));
@@ -128,7 +128,7 @@ pub(crate) fn notify_folders_and_changes(
 pub(crate) fn notify_end(
     control: &RunControl,
     (spec, all_rows): (&RunSpec, &dyn Dataset),
-    end: &RunEnd,
+    end: &RunOutcome,
     redactor: &Redactor,
 ) {
     let below = end.tally.below_min_rating;

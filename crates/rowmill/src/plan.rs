@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use rowmill_core::agent::AgentGraph;
 use rowmill_core::cost::Price;
-use rowmill_core::forecast::{ForecastInterval, time_at_limits};
-use rowmill_core::history::UsageHistory;
-use rowmill_core::limits::{Budget, MinuteLimits, PaceMode, Parallelism, RunShareSettings, Spend};
-use rowmill_core::record::AnswerReuse;
+use rowmill_core::forecast::{ForecastInterval, estimate_duration_at_limits};
+use rowmill_core::history::AnsweredRowUsage;
+use rowmill_core::limits::{Budget, CallParallelism, MinuteLimits, PaceMode, RunPaceSettings, Spend};
+use rowmill_core::record::ReusedAnswerSource;
 use rowmill_engine::{
-    AnswerCache, EndpointKey, EndpointSettings, ModelEndpoint, OnQuota, ReadingThread, RecordSinks,
-    RoleModels, RowWorker, RunEnd, RunPlan, SharedLimits, StopCause, StopRules, WorkerAssignment, WorkerPlan,
+    AnswerCache, CallGateSettings, EndpointKey, ModelEndpoint, ModelRoleEndpoints, OnQuota, ReadingThread,
+    RecordSinks, RowExecutionSetup, RowWorker, RunOutcome, RunSetup, SharedLimits, StopCause, StopRules,
+    WorkerAssignment,
 };
 use rowmill_models::{
     CountAccuracy, ModelPrice, ModelSetup, PriceTable, TokenCounter, attachment_rules, endpoint_facts,
@@ -32,11 +33,11 @@ use crate::endpoints::{
 };
 use crate::inputs::{self, warn_fn};
 use crate::paths::{check_paths_disjoint, paths_read, paths_written};
-use crate::plan_reach::{PlanReach, ReachObserver};
 use crate::plan_stand_ins::{CountingModel, NoLedger, ReadOnlyAnswerStore};
 use crate::plan_statistics::{AnswerStatistics, gather_answer_statistics};
 use crate::prepare_input;
 use crate::resume::{EarlierWork, read_earlier_work};
+use crate::row_completion_curve::{ReachObserver, RowCompletionCurve};
 use crate::run::run_blocking_with_spec;
 use crate::run_clock::RunClock;
 use crate::spec::{AttachmentOptions, RunSpec};
@@ -75,19 +76,19 @@ pub struct PlanReport {
     /// The duration in seconds at the known limits.
     pub seconds: Option<f64>,
     /// Those limits, per minute.
-    pub limits: PlanLimits,
+    pub limits: PlanMinuteLimits,
     /// What the sample calls cost.
     pub sample_cost_usd: Money,
     /// What the run that `resume` continues has spent, or may have spent: a budget covers both.
     pub spent_before: Spend,
     /// How many rows a part of the calls completes.
     #[serde(skip)]
-    pub reach: PlanReach,
+    pub reach: RowCompletionCurve,
 }
 
 /// Limits per minute.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-pub struct PlanLimits {
+pub struct PlanMinuteLimits {
     /// Requests.
     pub requests: Option<u64>,
     /// Tokens in both directions.
@@ -159,12 +160,12 @@ struct CountedPrompts {
     tokens: u64,
     accuracy: CountAccuracy,
     spent: Spend,
-    reach: PlanReach,
+    reach: RowCompletionCurve,
 }
 
 fn report(
     setup: &ModelSetup,
-    end: &RunEnd,
+    end: &RunOutcome,
     (input, counter): (CountedPrompts, TokenCounter),
     priced: Option<&ModelPrice<'_>>,
     gather_answer_statistics: AnswerStatistics,
@@ -173,7 +174,7 @@ fn report(
     let (input_tokens, counted_by) = match input.accuracy {
         CountAccuracy::Exact { name } => (ForecastInterval::exact(input.tokens as f64), name.to_owned()),
         CountAccuracy::Estimate { percent } => (
-            ForecastInterval::with_tolerance(input.tokens as f64, percent),
+            ForecastInterval::from_value_and_tolerance(input.tokens as f64, percent),
             format!("estimate, ±{percent} %"),
         ),
     };
@@ -182,11 +183,11 @@ fn report(
     let seen = gather_answer_statistics
         .history
         .as_ref()
-        .and_then(|history| ForecastInterval::estimate_total(&history.output_tokens, calls));
+        .and_then(|history| ForecastInterval::total_from_sample(&history.output_tokens, calls));
     let unseen = most.map(|most| ForecastInterval::at_most((most * calls) as f64));
     let nothing = (calls == 0).then(|| ForecastInterval::exact(0.0));
     let output_tokens = nothing.or(seen).or(unseen);
-    let cached_share = gather_answer_statistics.history.as_ref().map_or(0.0, UsageHistory::cached_share);
+    let cached_share = gather_answer_statistics.history.as_ref().map_or(0.0, AnsweredRowUsage::cached_share);
     // The shared prefix of all calls may be read from the provider's cache, from the second call on.
     let shared = fixed_bytes_tokens(&facts, counter, setup);
     let cost_usd = priced
@@ -210,9 +211,9 @@ fn report(
         price_as_of: priced.map(|priced| priced.as_of.to_owned()).filter(|day| !day.is_empty()),
         seconds: input_tokens
             .expected
-            .and_then(|input| time_at_limits(limits, calls, input, output))
+            .and_then(|input| estimate_duration_at_limits(limits, calls, input, output))
             .map(|time| time.as_secs_f64()),
-        limits: PlanLimits {
+        limits: PlanMinuteLimits {
             requests: limits.requests,
             tokens: limits.tokens,
             input_tokens: limits.input_tokens,
@@ -283,7 +284,7 @@ fn cost(
 /// A row worker of one agent whose only model counts tokens.
 fn counting_row_worker(setup: &ModelSetup, model: Arc<CountingModel>) -> Result<RowWorker, Problem> {
     let endpoints = vec![Arc::new(counting_endpoint(setup, model))];
-    let model_roles = vec![RoleModels { endpoints, files: attachment_rules(setup) }];
+    let model_roles = vec![ModelRoleEndpoints { endpoints, files: attachment_rules(setup) }];
     Ok(RowWorker { graph: Arc::new(AgentGraph::single_agent(None, 0)?), model_roles, tools: None })
 }
 
@@ -303,7 +304,7 @@ async fn count(
     setup: &ModelSetup,
     counter: TokenCounter,
     control: &RunControl,
-) -> Result<(RunEnd, CountedPrompts, UsageHistory), Problem> {
+) -> Result<(RunOutcome, CountedPrompts, AnsweredRowUsage), Problem> {
     let home = temporary_folder(control)?;
     let folder = home.path().to_owned();
     let (warn, wanted) = (warn_fn(control), wanted_columns(spec, &texts.template));
@@ -329,18 +330,18 @@ async fn count(
     let row_worker = counting_row_worker(setup, model.clone())?;
     let work = WorkSpec { retries: 0, timeout: spec.work.timeout, ..WorkSpec::default() };
     let looked_up = store.as_ref().map(|answers| Arc::new(ReadOnlyAnswerStore::new(answers.store.clone())));
-    let worker = WorkerPlan {
+    let worker = RowExecutionSetup {
         attachments: files,
         answer_cache: store.zip(looked_up.clone()).map(|(answers, store)| AnswerCache {
             store,
-            kept_before: AnswerReuse::Cache,
+            kept_before: ReusedAnswerSource::Cache,
             ..answers
         }),
         vocabulary: control.vocabulary,
         ..work.worker(WorkerAssignment::Shared(Arc::new(row_worker)), Arc::new(texts.template.clone()))
     };
     let EarlierWork { resume, ids, spent } = read_earlier_work(&spec, rows.ids)?;
-    let plan = RunPlan {
+    let plan = RunSetup {
         run: "plan".into(),
         source,
         reading: ReadingThread::for_dataset(&*rows.dataset),
@@ -359,7 +360,7 @@ async fn count(
         observer: reach.clone(),
         stop: control.stop.clone(),
     };
-    let end = Box::pin(rowmill_engine::run_plan(plan)).await?;
+    let end = Box::pin(rowmill_engine::execute_run(plan)).await?;
     let kept = looked_up.map(|store| store.usage_of_hits()).unwrap_or_default();
     let (tokens, accuracy) = (model.tokens(), model.accuracy());
     Ok((end, CountedPrompts { tokens, accuracy, spent, reach: reach.reach() }, kept))
@@ -367,8 +368,8 @@ async fn count(
 
 /// An endpoint without limits, for a model that only counts.
 fn counting_endpoint(setup: &ModelSetup, model: Arc<CountingModel>) -> ModelEndpoint {
-    let share = RunShareSettings {
-        parallel: Parallelism::AtMost(1),
+    let share = RunPaceSettings {
+        parallel: CallParallelism::AtMost(1),
         pace: PaceMode::Off,
         rates: MinuteLimits::default(),
         max_output: None,
@@ -376,7 +377,7 @@ fn counting_endpoint(setup: &ModelSetup, model: Arc<CountingModel>) -> ModelEndp
         priming: false,
         max_outage: Duration::MAX,
     };
-    let settings = EndpointSettings { share, on_quota: OnQuota::Stop };
+    let settings = CallGateSettings { share, on_quota: OnQuota::Stop };
     let key = EndpointKey { provider: String::new(), account: String::new(), model: String::new() };
     ModelEndpoint {
         name: setup.model.to_string(),

@@ -7,15 +7,15 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use rowmill_core::history::UsageHistory;
+use rowmill_core::history::AnsweredRowUsage;
 use rowmill_core::ports::{
-    AnswerKey, AnswerStore, AppendOutcome, EventGroup, Ledger, LedgerPosition, Model, OpenLedger, RecordId,
-    RecordReader, RunEpoch, StoredAnswer,
+    AnswerKey, AnswerStore, AppendOutcome, EventGroup, Ledger, LedgerPosition, LedgerRecordId, Model,
+    OpenLedger, RecordReader, RunEpoch, StoredAnswer,
 };
 use rowmill_models::{CountAccuracy, TokenCounter, message_tokens};
 use rowmill_types::{CallError, Completion, Problem, ProblemCode, Request};
 
-use crate::plan_reach::ReachObserver;
+use crate::row_completion_curve::ReachObserver;
 
 /// A model that counts the tokens of its requests.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Ledger for NoLedger {
 }
 
 impl RecordReader for NoLedger {
-    fn read(&mut self, _: RecordId) -> Result<Vec<u8>, Problem> {
+    fn read(&mut self, _: LedgerRecordId) -> Result<Vec<u8>, Problem> {
         // With one row at a time no record waits for another, so none is read back.
         Err(Problem::new(ProblemCode::Internal, "a look ahead keeps no records"))
     }
@@ -111,7 +111,7 @@ struct SeenAnswers {
     /// The keys of earlier requests, and of answers found in the store.
     keys: HashSet<AnswerKey>,
     /// The usage of the answers that were found.
-    used: UsageHistory,
+    used: AnsweredRowUsage,
 }
 
 impl ReadOnlyAnswerStore {
@@ -120,7 +120,7 @@ impl ReadOnlyAnswerStore {
     }
 
     /// The usage of the answers that were found in the store, each counted once.
-    pub(crate) fn usage_of_hits(&self) -> UsageHistory {
+    pub(crate) fn usage_of_hits(&self) -> AnsweredRowUsage {
         self.seen().used.clone()
     }
 
@@ -139,7 +139,7 @@ impl AnswerStore for ReadOnlyAnswerStore {
             let mut seen = self.seen();
             if let Some(usage) = found.usage.as_ref().filter(|_| seen.keys.insert(key)) {
                 // The duration of a call is not stored with its answer.
-                seen.used.add(usage, Duration::ZERO);
+                seen.used.add_row(usage, Duration::ZERO);
             }
             Some(found)
         }

@@ -1,11 +1,11 @@
 //! The statistics that a plan estimates from: answers of earlier calls.
 
-use rowmill_core::history::UsageHistory;
+use rowmill_core::history::AnsweredRowUsage;
 use rowmill_core::limits::MinuteLimits;
 use rowmill_engine::StopCause;
 use rowmill_models::ModelSetup;
 use rowmill_types::settings::SAMPLE_CALLS;
-use rowmill_types::{MessageText, Money, Problem, ProblemCode};
+use rowmill_types::{DiagnosticText, Money, Problem, ProblemCode};
 
 use crate::control::RunControl;
 use crate::counts::count_phrase;
@@ -16,7 +16,7 @@ use crate::spec::{ExistingOutput, OutputTarget, RunSpec};
 use crate::texts::RunInputTexts;
 
 /// The source of the estimate if there are no answers.
-fn longest_answers() -> MessageText {
+fn longest_answers() -> DiagnosticText {
     format!(
         "the maximum answer lengths (use {sample} for a better estimate)",
         sample = SAMPLE_CALLS.with_value("N")
@@ -26,8 +26,8 @@ fn longest_answers() -> MessageText {
 
 /// The statistics from which answers are estimated.
 pub(crate) struct AnswerStatistics {
-    pub(crate) history: Option<UsageHistory>,
-    pub(crate) judged_by: MessageText,
+    pub(crate) history: Option<AnsweredRowUsage>,
+    pub(crate) judged_by: DiagnosticText,
     pub(crate) cost: Money,
     pub(crate) limits: MinuteLimits,
 }
@@ -35,7 +35,7 @@ pub(crate) struct AnswerStatistics {
 impl AnswerStatistics {
     /// Uses the stored answers for the selected rows instead, if there are more of them. Answers of
     /// sample calls are stored too, so they are not counted twice.
-    pub(crate) fn or_stored_answers(self, kept: UsageHistory) -> Self {
+    pub(crate) fn or_stored_answers(self, kept: AnsweredRowUsage) -> Self {
         if kept.rows <= self.history.as_ref().map_or(0, |history| history.rows) {
             return self;
         }
@@ -102,7 +102,7 @@ async fn sample(spec: &RunSpec, calls: u64, control: &RunControl) -> Result<Answ
     let history = Some(report.history).filter(|history| history.rows > 0);
     let judged_by = history.as_ref().map(|history| count_phrase(history.rows, "sample call"));
     Ok(AnswerStatistics {
-        judged_by: judged_by.map_or_else(longest_answers, MessageText::from),
+        judged_by: judged_by.map_or_else(longest_answers, DiagnosticText::from),
         history,
         cost: report.summary.numbers.cost.usd,
         limits,

@@ -8,10 +8,10 @@ use rowmill_core::fingerprint::{RunFingerprint, text_digest};
 use rowmill_core::ports::{Dataset, InputIdentity};
 use rowmill_core::resume::ResumeIndex;
 use rowmill_core::select::{IdRule, InputRowRanges, RowSelector};
-use rowmill_data::output::{OutputClaim, OutputFile, StandardOutput, check_name};
+use rowmill_data::output::{OutputClaimMode, OutputFile, StandardOutput, check_name_length};
 use rowmill_data::traces::TraceFolder;
-use rowmill_data::{InputLocation, WantedColumn, unexpected_delimiter_of};
-use rowmill_engine::IdCheck;
+use rowmill_data::{InputLocation, WantedColumn, overriding_delimiter_of};
+use rowmill_engine::IdCheckPhase;
 use rowmill_store::file::WorkFolder;
 use rowmill_types::settings::{OUTPUT, OVERWRITE, RESUME, WORK_DIR};
 use rowmill_types::{Problem, ProblemCode};
@@ -34,7 +34,7 @@ pub(crate) struct PreparedInput {
     pub(crate) dataset: Arc<dyn Dataset>,
     pub(crate) selector: RowSelector,
     pub(crate) ids: IdRule,
-    pub(crate) id_check: IdCheck,
+    pub(crate) id_check: IdCheckPhase,
     /// Where the rows are, if a resume looked them up.
     pub(crate) scanned: Option<ScannedInput>,
     /// Whether the rows are recorded for a resume.
@@ -62,7 +62,7 @@ impl PreparedInput {
 pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
     check_paths_disjoint(&paths_read(spec), &paths_written(spec, work_folder), Some(&spec.input))?;
     match &spec.output {
-        OutputTarget::File(path) => OutputFile::check(path, OUTPUT, output_claim(spec.existing))?,
+        OutputTarget::File(path) => OutputFile::check_claimable(path, OUTPUT, output_claim(spec.existing))?,
         OutputTarget::Stdout => StandardOutput::check()?,
         OutputTarget::Table(table) => {
             table.format.check_built()?;
@@ -72,18 +72,18 @@ pub(crate) fn check_paths(spec: &RunSpec, work_folder: &Path) -> Result<(), Prob
     // A header that cannot be read is reported when it is needed.
     let before = RunStorage::look_at(work_folder).store.header().ok().flatten();
     for (side, path) in side_files(spec) {
-        OutputFile::check(path, side.setting(), OutputClaim::Overwrite)?;
+        OutputFile::check_claimable(path, side.setting(), OutputClaimMode::Overwrite)?;
         side.check(path, spec.existing, before.as_ref().map(|before| (before, work_folder)))?;
     }
     if let Some(path) = &spec.traces {
-        TraceFolder::check(path, output_claim(spec.existing))?;
+        TraceFolder::check_claimable(path, output_claim(spec.existing))?;
     }
     check_work_folder(spec, work_folder)?;
     check_table_envelopes(spec, work_folder)
 }
 
 fn check_work_folder(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
-    spec.work_dir.as_deref().map_or(Ok(()), |folder| check_name(folder, WORK_DIR))?;
+    spec.work_dir.as_deref().map_or(Ok(()), |folder| check_name_length(folder, WORK_DIR))?;
     if spec.existing.resumes() && spec.work_folder().is_none() {
         let message = format!(
             "{RESUME} with {output} needs the work folder of the run to be resumed",
@@ -116,11 +116,11 @@ fn holds_run(work_folder: &Path) -> bool {
     !matches!(RunStorage::look_at(work_folder).store.header(), Ok(None))
 }
 
-pub(crate) fn output_claim(existing: ExistingOutput) -> OutputClaim {
+pub(crate) fn output_claim(existing: ExistingOutput) -> OutputClaimMode {
     match existing {
-        ExistingOutput::Refuse => OutputClaim::New,
-        ExistingOutput::Resume | ExistingOutput::ResumeChanged => OutputClaim::Resume,
-        ExistingOutput::Overwrite => OutputClaim::Overwrite,
+        ExistingOutput::Refuse => OutputClaimMode::New,
+        ExistingOutput::Resume | ExistingOutput::ResumeChanged => OutputClaimMode::Resume,
+        ExistingOutput::Overwrite => OutputClaimMode::Overwrite,
     }
 }
 
@@ -141,7 +141,8 @@ pub(crate) fn rows(
     let candidates = if spec.selection.sample.is_some() { Some(count_rows(&*dataset)?) } else { None };
     let selector = RowSelector::new(&spec.selection, candidates)?;
     let must_check = ids.field.is_some() && !is_sure;
-    let id_check = if must_check && !dataset.is_rereadable() { IdCheck::WhileReading } else { IdCheck::Done };
+    let id_check =
+        if must_check && !dataset.is_rereadable() { IdCheckPhase::WhileReading } else { IdCheckPhase::Done };
     let mut looked_at = None;
     if must_check && dataset.is_rereadable() {
         let identity = dataset.identity()?;
@@ -162,7 +163,7 @@ pub(crate) fn fingerprint_by_number(
         InputLocation::Stdin => InputIdentity { path: "-".into(), size: None, probe: None },
         _ => rows.dataset.identity()?,
     };
-    let delimiter = unexpected_delimiter_of(&spec.input)?.map(|delimiter| delimiter.to_string());
+    let delimiter = overriding_delimiter_of(&spec.input)?.map(|delimiter| delimiter.to_string());
     Ok(RunFingerprint { input, delimiter, query: spec.query.identity(), ..wording(spec, model, texts) })
 }
 

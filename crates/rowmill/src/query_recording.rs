@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
 use rowmill_core::run_header::RunHeader;
-use rowmill_data::{SqlEngine, is_repeatable_condition, is_repeatable_query, record_rows, recorded_rows};
+use rowmill_data::{
+    SqlEngine, is_deterministic_condition, is_deterministic_query, open_recorded_rows, record_rows_in_file,
+};
 use rowmill_store::file::WorkFolder;
 use rowmill_types::settings::{OVERWRITE, WORK_DIR};
 use rowmill_types::{Problem, ProblemCode};
@@ -76,7 +78,7 @@ pub(crate) fn record_query_rows(
             )
             .into(),
         );
-        return Ok((recorded_rows(given, file), QueryRecording::Found(name)));
+        return Ok((open_recorded_rows(given, file), QueryRecording::Found(name)));
     }
     let (begin, end) = WorkFolder::SPOOL;
     // The rows may be private: nobody else may read the file.
@@ -89,7 +91,7 @@ pub(crate) fn record_query_rows(
     let (file, path) = spool.into_parts();
     // The name is unique, so that no run can mistake the rows of another run for its own.
     let name = format!("{begins}-{:x}.jsonl", jiff::Timestamp::now().as_nanosecond());
-    let rows = record_rows(given, file, &path)?;
+    let rows = record_rows_in_file(given, file, &path)?;
     Ok((rows, QueryRecording::New(name, path)))
 }
 
@@ -98,8 +100,10 @@ fn name_begins(spec: &RunSpec) -> Option<String> {
     let InputQuery { sql, condition, engine, .. } = &spec.query;
     let query = match (sql, condition) {
         // DuckDB uses many threads, so not even a plain query is sure to return rows in the same order.
-        (Some(sql), _) if *engine == SqlEngine::DuckDb || !is_repeatable_query(sql) => format!("SQL {sql}"),
-        (None, Some(condition)) if !is_repeatable_condition(condition) => format!("WHERE {condition}"),
+        (Some(sql), _) if *engine == SqlEngine::DuckDb || !is_deterministic_query(sql) => {
+            format!("SQL {sql}")
+        }
+        (None, Some(condition)) if !is_deterministic_condition(condition) => format!("WHERE {condition}"),
         _ => return None,
     };
     let settings = spec.query.settings_text();
@@ -112,7 +116,7 @@ fn recorded_before(spec: &RunSpec, begins: &str) -> Option<(File, String)> {
         RunStorage::look_at(&spec.work_folder().filter(|_| spec.existing.resumes())?);
     // A header that cannot be read is told of when the run begins, and one that is lost names nothing.
     let name = match folder.has_lost_header() {
-        true => folder.newest_rows(begins)?,
+        true => folder.newest_recorded_rows_name(begins)?,
         false => store.header().ok().flatten()?.recorded_rows.filter(|name| name.starts_with(begins))?,
     };
     let file = File::open(folder.path().join(&name)).ok()?;

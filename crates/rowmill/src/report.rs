@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use rowmill_core::history::UsageHistory;
+use rowmill_core::history::AnsweredRowUsage;
 use rowmill_core::limits::{MinuteLimits, Spend};
-use rowmill_core::ports::BatchJobCounts;
+use rowmill_core::ports::RunJobCounts;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_core::summary::{FailureExample, FailureGroup, SummaryNumbers};
 use rowmill_engine::StopCause;
@@ -26,7 +26,7 @@ pub struct RunReport {
     /// An example of a failed row for each group of equal failures.
     pub failure_examples: BTreeMap<FailureGroup, FailureExample>,
     /// The usage and times of rows, for estimates of later runs.
-    pub history: UsageHistory,
+    pub history: AnsweredRowUsage,
     /// The limits of the model per minute, as far as known.
     pub limits: MinuteLimits,
     /// What was done to the output once the last row had ended.
@@ -60,7 +60,7 @@ pub struct BatchLaneReport {
     /// How many times requests were put into jobs: once, and again for retries, repairs and further turns.
     pub rounds: u32,
     /// What the jobs are doing.
-    pub jobs: BatchJobCounts,
+    pub jobs: RunJobCounts,
     /// Rows that wait for jobs.
     pub rows_out: u64,
     /// What the answers would have cost more as live calls.
@@ -168,7 +168,7 @@ pub(crate) fn run_status(stopped: Option<&StopCause>) -> &'static str {
 /// The exit code for the process.
 pub(crate) fn run_exit_code(stopped: Option<&StopCause>, failed_rows: u64) -> ExitCode {
     match stopped {
-        Some(StopCause::Problem(problem)) => problem.exit(),
+        Some(StopCause::Problem(problem)) => problem.exit_code(),
         Some(StopCause::Interrupted) => ExitCode::Interrupted,
         Some(
             StopCause::MaxErrors(_)

@@ -4,16 +4,16 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{LedgerPosition, OpenLedger, PreparedRun, RunRetention};
+use rowmill_core::ports::{LedgerPosition, OpenLedger, PreparedRun, RetainedRunParts};
 use rowmill_core::record::EnvelopeHead;
-use rowmill_core::resume::{ResumeCounts, ResumeIndex, ResumeRowStatus, ResumeScope};
-use rowmill_core::run_header::{RunHeader, UnfinishedInput};
+use rowmill_core::resume::{ResumeCounts, ResumeExclusions, ResumeIndex, ResumeRowStatus};
+use rowmill_core::run_header::{RunHeader, UnfinishedRunEntry};
 use rowmill_core::select::{IdRule, RowNumberDigest};
 use rowmill_data::output::{LineSink, OutputFile, OutputScan, scan_output};
-use rowmill_data::table::check_input_rows;
-use rowmill_engine::{RunEnd, StopCause};
+use rowmill_data::table::check_envelopes_contain_input;
+use rowmill_engine::{RunOutcome, StopCause};
 use rowmill_types::settings::{ACCEPT_CHANGES, OVERWRITE};
-use rowmill_types::{MessageText, Problem, ProblemCode, hint_of_no_room};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode, find_storage_limit_hint};
 
 use crate::all_envelopes::all_envelopes;
 use crate::query_recording::QueryRecording;
@@ -31,7 +31,7 @@ pub(crate) struct NewRun {
     /// Whether the rows are recorded for a resume.
     pub(crate) recording: QueryRecording,
     /// The rows that a resume leaves alone.
-    pub(crate) scope: ResumeScope,
+    pub(crate) scope: ResumeExclusions,
 }
 
 /// The state that a run starts from.
@@ -46,7 +46,7 @@ pub(crate) struct RunBeginning {
     /// Whether there are rows of an earlier run without a record of its settings.
     pub(crate) settings_unknown: bool,
     /// Accepted differences from the earlier run.
-    pub(crate) changes: Vec<MessageText>,
+    pub(crate) changes: Vec<DiagnosticText>,
     /// The amount that the earlier parts of the run spent, or may have spent.
     pub(crate) spent: Spend,
 }
@@ -69,7 +69,7 @@ impl RunBeginning {
     pub(crate) fn earlier_run(&self, spec: &RunSpec) -> EarlierRun {
         EarlierRun {
             counts: spec.existing.resumes().then(|| self.resume.counts()),
-            places: self.resume.done_row_numbers(),
+            places: self.resume.ok_row_digest(),
             is_settled: self.is_settled,
             has_ledger_rows: self.resume.has_ledger_rows(),
         }
@@ -95,7 +95,7 @@ pub(crate) fn prepare_new_run(
 
 /// Removes hints about resuming, because a run that did not start cannot be resumed.
 fn without_run(problem: Problem) -> Problem {
-    match problem.hint.as_deref().and_then(hint_of_no_room) {
+    match problem.hint.as_deref().and_then(find_storage_limit_hint) {
         Some(remedy) => problem.hint(format!("{remedy} and run the same command again; nothing was sent")),
         None => problem,
     }
@@ -139,7 +139,7 @@ pub(crate) fn resume_run(
     let before = before.map(|before| before.follow_moved_input(&new.header));
     let (mut known_by, now) = row_identity(before.as_ref(), new, output)?;
     let now = recording.with_input_of(before.as_ref(), now);
-    let mut resume = ResumeIndex::new(settings.retry_unknown).with_scope(scope);
+    let mut resume = ResumeIndex::new(settings.retry_unknown).with_exclusions(scope);
     let mut settings_unknown = false;
     let saw = |head: EnvelopeHead| {
         settings_unknown = before.is_none();
@@ -147,7 +147,7 @@ pub(crate) fn resume_run(
     };
     let found = output.map(|file| scan_output(file.path(), saw)).transpose()?;
     let settled_to = before.as_ref().filter(|_| found.is_some()).map(|before| before.settled_to);
-    resume.saw_settled_to(settled_to.unwrap_or_default());
+    resume.mark_settled_to(settled_to.unwrap_or_default());
     if let (Some(file), Some(OutputScan { length: 0, torn: true, .. }), None) = (output, &found, &before) {
         return Err(foreign_output_problem(file.path()));
     }
@@ -168,7 +168,7 @@ pub(crate) fn resume_run(
     let mut turns_from = before.as_ref().map_or(LedgerPosition::START, |before| before.turns_from);
     if !settings.checkpoint_turns || !asks_the_same(before.as_ref(), &now) {
         // They belong to other agents, or are not wanted; rows start over, and so do their turns.
-        resume.forget_turns();
+        resume.forget_all_step_events();
         turns_from = end;
     }
     let telemetry = match files {
@@ -231,7 +231,7 @@ fn gone_on_with(before: RunHeader, now: &RunHeader) -> RunHeader {
         recorded_rows: now.recorded_rows.clone(),
         keeps_input: before.keeps_input || now.keeps_input,
         finished: false,
-        unfinished: Some(UnfinishedInput::default()),
+        unfinished: Some(UnfinishedRunEntry::default()),
         ..before
     }
 }
@@ -257,7 +257,7 @@ fn check_inputs(
     let tries_all = spec.selects_all();
     let mut known_by = before.map_or(RowIdentity::ById(None), RowIdentity::of_header);
     let envelopes = all_envelopes(Some(output.path()), Some(&place.store), before)?;
-    check_input_rows(&envelopes, |head| {
+    check_envelopes_contain_input(&envelopes, |head| {
         let head = known_by.identify_head(head);
         !tries_all
             || matches!(
@@ -293,7 +293,7 @@ pub(crate) fn read_earlier_work(spec: &RunSpec, ids: IdRule) -> Result<EarlierWo
     let mut known_by = header.as_ref().map_or(RowIdentity::ById(None), RowIdentity::of_header);
     scan_output(&path, |head| resume.add_output_row(&known_by.identify_head(head)))?;
     if let Some(header) = &header {
-        resume.saw_settled_to(header.settled_to);
+        resume.mark_settled_to(header.settled_to);
         (_, spent) = scan_ledger(&*store, header, &mut resume)?;
     }
     Ok(EarlierWork { resume, ids: known_by.id_rule(ids), spent })
@@ -305,7 +305,7 @@ pub(crate) fn compact_ledger(
     spec: &RunSpec,
     place: &RunStorage,
     header: &RunHeader,
-    (end, all_ok): (&RunEnd, bool),
+    (end, all_ok): (&RunOutcome, bool),
 ) -> Result<(), Problem> {
     let judged_by = if end.history.rows > 0 { &end.history } else { &header.history };
     let next = RunHeader {
@@ -316,7 +316,7 @@ pub(crate) fn compact_ledger(
         unfinished: unfinished(end),
         ..header.clone()
     };
-    place.store.finish(next, RunRetention::Header)
+    place.store.finish(next, RetainedRunParts::Header)
 }
 
 /// The header of an ended run whose ledger stays, up to `end_of_ledger`. The exact amount spent is
@@ -324,7 +324,7 @@ pub(crate) fn compact_ledger(
 pub(crate) fn header_with_ledger(
     header: &RunHeader,
     end_of_ledger: LedgerPosition,
-    end: &RunEnd,
+    end: &RunOutcome,
     output: Option<&OutputFile>,
 ) -> RunHeader {
     // The output has been put in order before.
@@ -338,13 +338,13 @@ pub(crate) fn header_with_ledger(
 }
 
 /// What is still to be done after the end of this part of the run.
-fn unfinished(end: &RunEnd) -> Option<UnfinishedInput> {
-    (end.stopped.is_some() || end.parked_rows > 0).then_some(UnfinishedInput { rows: end.tally.all_rows })
+fn unfinished(end: &RunOutcome) -> Option<UnfinishedRunEntry> {
+    (end.stopped.is_some() || end.parked_rows > 0).then_some(UnfinishedRunEntry { rows: end.tally.all_rows })
 }
 
 /// The changes, one line for each setting.
-pub(crate) fn listed_changes(changes: &[MessageText]) -> String {
-    changes.iter().map(MessageText::with_markers).collect::<Vec<_>>().join("\n  ")
+pub(crate) fn listed_changes(changes: &[DiagnosticText]) -> String {
+    changes.iter().map(DiagnosticText::with_mention_markers).collect::<Vec<_>>().join("\n  ")
 }
 
 /// The changes of settings, if the run may be resumed with them. As long as no row is ok, another model
@@ -355,9 +355,9 @@ fn accepted_changes(
     now: &RunHeader,
     existing: ExistingOutput,
     known: &ResumeCounts,
-) -> Result<Vec<MessageText>, Problem> {
+) -> Result<Vec<DiagnosticText>, Problem> {
     let changes = before.setting_changes(now);
-    let mixes = known.done + known.parked > 0 || !before.fingerprint.reads_the_same_as(&now.fingerprint);
+    let mixes = known.done + known.parked > 0 || !before.fingerprint.reads_same_rows_as(&now.fingerprint);
     if changes.is_empty() || existing == ExistingOutput::ResumeChanged || !mixes {
         return Ok(changes);
     }
@@ -365,7 +365,7 @@ fn accepted_changes(
         format!("the run to be resumed was started with different settings:\n  {}", listed_changes(&changes));
     let (old, new) = (&before.fingerprint, &now.fingerprint);
     let by_number = old.id_field.is_none() && new.id_field.is_none();
-    Err(Problem::new(ProblemCode::ChangedRun, message).hint(match by_number && !old.reads_the_same_as(new) {
+    Err(Problem::new(ProblemCode::ChangedRun, message).hint(match by_number && !old.reads_same_rows_as(new) {
         true => {
             format!(
                 "add {ACCEPT_CHANGES} to continue: rows that are ok are kept under their old row numbers, so \

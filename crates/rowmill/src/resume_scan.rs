@@ -6,7 +6,7 @@ use crate::lane::is_known_event;
 use rowmill_core::agent::StepEvent;
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{CustomEvent, LedgerPosition, RunStore, ScannedEvent, TurnEvent};
+use rowmill_core::ports::{LedgerExtensionEvent, LedgerPosition, RowStepEvent, RunStore, ScannedEvent};
 use rowmill_core::record::{total_cost, total_usage};
 use rowmill_core::resume::ResumeIndex;
 use rowmill_core::run_header::RunHeader;
@@ -35,10 +35,10 @@ pub(crate) fn scan_ledger(
             LedgerEvent::Note(note) => check_known(&note)?,
             LedgerEvent::Turn(_, id) => {
                 let is_current = record.position() >= header.turns_from;
-                let parsed = if is_new || is_current { TurnEvent::parse(line).ok() } else { None };
+                let parsed = if is_new || is_current { RowStepEvent::parse(line).ok() } else { None };
                 let step_event = parsed.map(|(_, step_event)| step_event);
                 if is_current {
-                    resume.add_turn(&id, record);
+                    resume.add_step_event_record(&id, record);
                     step_event.iter().for_each(|step_event| resume.add_step_event(&id, step_event));
                 }
                 if let Some(step_event) = &step_event {
@@ -61,7 +61,7 @@ pub(crate) fn scan_ledger(
 }
 
 /// Rejects a ledger with a required entry that this version does not know.
-fn check_known(note: &CustomEvent) -> Result<(), Problem> {
+fn check_known(note: &LedgerExtensionEvent) -> Result<(), Problem> {
     if !note.required || is_known_event(&note.kind) {
         return Ok(());
     }

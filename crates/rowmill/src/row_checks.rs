@@ -2,13 +2,13 @@
 
 use std::ops::ControlFlow;
 
-use rowmill_core::ports::{Dataset, DatasetPart, ReadLimit, RowSource};
+use rowmill_core::ports::{Dataset, ReadLimit, RequestedDatasetPart, RowSource};
 use rowmill_core::resume::{ResumeCounts, ResumeIndex};
 use rowmill_core::select::{
     IdRule, IdSet, InputRowRanges, RowChoice, RowSelection, RowSelector, duplicate_id_problem,
 };
 use rowmill_data::read_on_second_thread;
-use rowmill_types::{Problem, RowId, SourceRow};
+use rowmill_types::{Problem, RowId, RowReadResult};
 
 /// The maximum size of one read.
 pub(crate) const READ_LIMIT: ReadLimit = ReadLimit { rows: 256, bytes: 1 << 18 };
@@ -38,12 +38,12 @@ pub(crate) fn check_ids(
         let row = match row {
             Ok(row) => row,
             Err(bad) => {
-                stretches.add(None, bad.number);
+                stretches.add_row(None, bad.number);
                 return Ok(true);
             }
         };
         let id = ids.row_id(row);
-        stretches.add(id.as_ref().ok(), row.number());
+        stretches.add_row(id.as_ref().ok(), row.number());
         match id {
             Ok(id) if seen.insert(&id) => Ok(true),
             Ok(id) => match first_with(dataset, ids, selection, candidates, &id)? {
@@ -75,7 +75,7 @@ pub(crate) fn selected_counts(
             Ok(row) => (row.number(), ids.row_id(row).unwrap_or(RowId::Number(row.number()))),
             Err(bad) => (bad.number, RowId::Number(bad.number)),
         };
-        resume.count_row(&id, number, &mut counts);
+        resume.add_row_to_counts(&id, number, &mut counts);
         seen += 1;
         Ok(seen < MOST_COUNTED)
     })?;
@@ -110,11 +110,11 @@ fn each_selected(
     ids: &IdRule,
     selection: &RowSelection,
     candidates: Option<u64>,
-    mut saw: impl FnMut(&SourceRow) -> Result<bool, Problem>,
+    mut saw: impl FnMut(&RowReadResult) -> Result<bool, Problem>,
 ) -> Result<(), Problem> {
     let selector = RowSelector::new(selection, candidates)?;
     let columns = ids.field.as_deref().map(|field| vec![field.to_owned()]);
-    let source = dataset.open_part(&DatasetPart { columns, conditions: Vec::new() })?;
+    let source = dataset.open_part(&RequestedDatasetPart { columns, conditions: Vec::new() })?;
     let mut selected = SelectedRowReader { source, selector, ended: false };
     read_on_second_thread(
         || selected.next_batch(),
@@ -138,7 +138,7 @@ struct SelectedRowReader {
 
 impl SelectedRowReader {
     /// The next selected rows; `None` after the last.
-    fn next_batch(&mut self) -> Result<Option<Vec<SourceRow>>, Problem> {
+    fn next_batch(&mut self) -> Result<Option<Vec<RowReadResult>>, Problem> {
         if self.ended || self.selector.is_finished() {
             return Ok(None);
         }

@@ -6,17 +6,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rowmill_core::fingerprint::RunFingerprint;
-use rowmill_core::ports::{Dataset, DatasetPart, RowSource};
+use rowmill_core::ports::{Dataset, RequestedDatasetPart, RowSource};
 use rowmill_core::record::EnvelopeHead;
 use rowmill_core::run_header::RunHeader;
 use rowmill_core::select::{IdRule, RowSelection};
 use rowmill_data::InputLocation;
 use rowmill_data::output::{
-    InputIds, OutputFile, RemovedRows, ReorderReport, order_by_input, replace_ids, settle_by_number,
-    settle_output,
+    NextInputIdFn, OutputFile, RemovedRows, ReorderReport, order_by_input, replace_envelope_ids,
+    settle_by_number, settle_output,
 };
 use rowmill_types::settings::{ACCEPT_CHANGES, ID_FIELD, INPUT, OVERWRITE, REMOVED_ROWS, RESUME};
-use rowmill_types::{BadRow, Problem, ProblemCode, RowId, SourceRow};
+use rowmill_types::{BadRow, Problem, ProblemCode, RowId, RowReadResult};
 
 use crate::counts::count_phrase;
 use crate::inputs::all_rows;
@@ -250,7 +250,7 @@ pub(crate) struct SettleContext<'a> {
 impl NumberedInput {
     /// Sorts a settled output into the order of the input.
     fn order(&self, output: &Path, settling: &SettleContext<'_>) -> Result<ReorderReport, Problem> {
-        let open = || -> Result<InputIds<'static>, Problem> {
+        let open = || -> Result<NextInputIdFn<'static>, Problem> {
             let mut reader = InputIdReader::open(self)?;
             Ok(Box::new(move || reader.next_row()))
         };
@@ -272,7 +272,7 @@ impl FinalIds {
     fn put_ids(&self, output: &Path, header: &RunHeader) -> Result<(), Problem> {
         match self {
             Self::Same => Ok(()),
-            Self::Numbers => replace_ids(output, |number| Ok(RowId::Number(number))),
+            Self::Numbers => replace_envelope_ids(output, |number| Ok(RowId::Number(number))),
             Self::OfInput(of_input) => {
                 let (input, _) = &**of_input;
                 if input.rows.identity()? != header.fingerprint.input {
@@ -280,7 +280,7 @@ impl FinalIds {
                     return Err(cannot_be_added(field, "the content of the input has changed since"));
                 }
                 let mut ids = InputIdReader::open(input)?;
-                replace_ids(output, |number| ids.id_of(number))
+                replace_envelope_ids(output, |number| ids.id_of(number))
             }
         }
     }
@@ -290,7 +290,7 @@ impl FinalIds {
 struct InputIdReader {
     ids: IdRule,
     source: Box<dyn RowSource>,
-    rows: std::vec::IntoIter<SourceRow>,
+    rows: std::vec::IntoIter<RowReadResult>,
     /// A row that was read but not requested yet, with its number.
     waiting: Option<(u64, RowId)>,
     has_more: bool,
@@ -299,7 +299,7 @@ struct InputIdReader {
 impl InputIdReader {
     fn open(input: &NumberedInput) -> Result<Self, Problem> {
         let columns = input.ids.field.as_deref().map(|field| vec![field.to_owned()]);
-        let source = input.rows.open_part(&DatasetPart { columns, conditions: Vec::new() })?;
+        let source = input.rows.open_part(&RequestedDatasetPart { columns, conditions: Vec::new() })?;
         let rows = Vec::new().into_iter();
         Ok(Self { ids: input.ids.clone(), source, rows, waiting: None, has_more: true })
     }

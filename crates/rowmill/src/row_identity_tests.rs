@@ -1,5 +1,5 @@
 use rowmill_core::ports::InputIdentity;
-use rowmill_core::resume::ResumeScope;
+use rowmill_core::resume::ResumeExclusions;
 use rowmill_data::{InputFormat, InputSpec, open_dataset};
 
 use super::*;
@@ -25,7 +25,7 @@ fn header(field: Option<&str>) -> RunHeader {
 
 fn refusal(before: Option<&str>, now: Option<&str>) -> String {
     let recording = QueryRecording::Unneeded;
-    let new = NewRun { header: header(now), input: None, recording, scope: ResumeScope::default() };
+    let new = NewRun { header: header(now), input: None, recording, scope: ResumeExclusions::default() };
     let problem = row_identity(Some(&header(before)), new, None).unwrap_err();
     assert_eq!(problem.code, ProblemCode::ChangedRun);
     format!("{}; {}", problem.message, problem.hint.unwrap())

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use rowmill_core::limits::MinuteLimits;
 use rowmill_core::ports::{Dataset, RowSource};
-use rowmill_core::record::TraceSettings;
+use rowmill_core::record::RedactedTraceFacts;
 use rowmill_core::redact::Redactor;
-use rowmill_core::resume::{ResumeCounts, ResumeScope};
+use rowmill_core::resume::{ResumeCounts, ResumeExclusions};
 use rowmill_core::run_header::RunHeader;
 use rowmill_core::select::IdRule;
 use rowmill_data::output::OutputFile;
 use rowmill_engine::{
-    AnswerCache, ReadingThread, RecordSinks, RowWorker, RunEnd, RunPlan, StopCause, WorkerAssignment,
-    WorkerPlan,
+    AnswerCache, ReadingThread, RecordSinks, RowExecutionSetup, RowWorker, RunOutcome, RunSetup, StopCause,
+    WorkerAssignment,
 };
 use rowmill_http::HttpClient;
 use rowmill_store::file::WorkFolder;
@@ -187,7 +187,7 @@ struct ClaimedRun {
     /// Given up when nothing is written any more.
     locks: Arc<dyn Any + Send + Sync>,
     answers: Option<AnswerCache>,
-    traces: Option<Arc<TraceSettings>>,
+    traces: Option<Arc<RedactedTraceFacts>>,
     sinks: RecordSinks,
     /// The counts of selected rows in earlier parts of the run; `None` if it is not a resume.
     resumed: Option<ResumeCounts>,
@@ -217,7 +217,7 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
     let ClaimedRun { output, locks, answers, traces, sinks, resumed, found, start } = claimed;
     let RunBeginning { mut header, known_by, ledger, resume, spent, .. } = start;
     let row_worker = Arc::new(RowWorker { graph, model_roles, tools });
-    let worker = WorkerPlan {
+    let worker = RowExecutionSetup {
         attachments: files,
         answer_cache: answers,
         // Rows with their input and rows without it cannot be in one table.
@@ -239,7 +239,7 @@ async fn with_setup(spec: RunSpec, control: &RunControl, prepared: ReadyRun) -> 
         spent,
         ledger: ledger.clone(),
     };
-    let plan = RunPlan { sinks, locks: Some(locks.clone()), ..spec.work.plan(parts, control) };
+    let plan = RunSetup { sinks, locks: Some(locks.clone()), ..spec.work.plan(parts, control) };
     let (end, limits) = carry_out(plan, &*rows.dataset, control).await?;
     notify_end(control, (&spec, &*rows.input), &end, &redactor);
     note_attached(&mut header, &attached);
@@ -386,19 +386,19 @@ fn new_run(
     let recording = std::mem::take(&mut rows.recording);
     let header = recording.name_in_header(header);
     let input = NumberedInput::for_resume(spec, rows, by_number)?;
-    Ok(NewRun { header, input, recording, scope: ResumeScope::default() })
+    Ok(NewRun { header, input, recording, scope: ResumeExclusions::default() })
 }
 
 /// Carries out a plan, deletes what its models stored at their providers, and shows the notices about
 /// the input. Also returns the limits of the first model, as far as known.
 async fn carry_out(
-    plan: RunPlan,
+    plan: RunSetup,
     dataset: &dyn Dataset,
     control: &RunControl,
-) -> Result<(RunEnd, MinuteLimits), Problem> {
-    let (endpoints, redactor) = (plan.worker.assignment.endpoints(), plan.worker.redactor.clone());
+) -> Result<(RunOutcome, MinuteLimits), Problem> {
+    let (endpoints, redactor) = (plan.worker.assignment.shared_endpoints(), plan.worker.redactor.clone());
     let answers = AnswersEnd::of(plan.worker.answer_cache.as_ref());
-    let mut end = rowmill_engine::run_plan(plan).await?;
+    let mut end = rowmill_engine::execute_run(plan).await?;
     answers.wait().await?;
     if let Some(StopCause::Problem(problem)) = &mut end.stopped {
         mask(problem, &redactor);
@@ -409,7 +409,8 @@ async fn carry_out(
     if let Some(text) = dataset.read_notice() {
         (control.notice)(RunNotice::info(text));
     }
-    let limits = endpoints.first().map(|endpoint| endpoint.gate.known_limits()).unwrap_or_default();
+    let limits =
+        endpoints.first().map(|endpoint| endpoint.gate.effective_minute_limits()).unwrap_or_default();
     Ok((end, limits))
 }
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rowmill_core::limits::Parallelism;
-use rowmill_core::ports::{LedgerReserve, RunLock, RunStore};
+use rowmill_core::limits::CallParallelism;
+use rowmill_core::ports::{LedgerRequirements, RunLock, RunStore};
 use rowmill_store::file::{FileRunStore, WorkFolder};
 use rowmill_types::Problem;
 
@@ -74,20 +74,20 @@ pub(crate) struct LedgerSettings {
     /// Whether turns are recorded.
     pub(crate) checkpoint_turns: bool,
     /// How much space the ledger should reserve.
-    pub(crate) room: LedgerReserve,
+    pub(crate) room: LedgerRequirements,
 }
 
 impl LedgerSettings {
     pub(crate) fn new(work: &WorkSpec, existing: ExistingOutput) -> Self {
         let places = match work.parallel {
-            Parallelism::Auto | Parallelism::AutoUpTo(_) => PLACES_OF_AUTO,
-            Parallelism::AtMost(rows) => rows,
+            CallParallelism::Auto | CallParallelism::AutoUpTo(_) => PLACES_OF_AUTO,
+            CallParallelism::AtMost(rows) => rows,
         };
         Self {
             existing,
             retry_unknown: work.agents.retry_unknown,
             checkpoint_turns: work.agents.checkpoint_turns,
-            room: LedgerReserve { rows: places * RESERVED_PER_PLACE, durability: work.durability },
+            room: LedgerRequirements { rows: places * RESERVED_PER_PLACE, durability: work.durability },
         }
     }
 }

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_tools::{
-    DescribeFailure, ModelDescription, SchemaModelChecker, SchemaModelSettings, describe_model,
+    SchemaModelAnswerChecker, SchemaModelCheckSettings, SchemaModelDescription,
+    SchemaModelDescriptionFailure, describe_schema_model,
 };
 use rowmill_types::settings::{JSON_SCHEMA, SCHEMA_MODEL};
 use rowmill_types::{Problem, ProblemCode};
@@ -23,7 +24,7 @@ pub(crate) struct SchemaModelFacts {
     /// The JSON Schema.
     pub(crate) schema: String,
     /// The Python process that checks answers, if it can.
-    pub(crate) check: Option<Arc<SchemaModelChecker>>,
+    pub(crate) check: Option<Arc<SchemaModelAnswerChecker>>,
     /// A digest of the code that checks answers.
     pub(crate) code: Option<String>,
 }
@@ -40,7 +41,13 @@ pub(crate) async fn load_schema_model(
     check_form(spec)?;
     let variables = environment.variables();
     for interpreter in ["python3", "python"] {
-        return match describe_model(Path::new(interpreter), spec, &variables, environment.temp_folder()).await
+        return match describe_schema_model(
+            Path::new(interpreter),
+            spec,
+            &variables,
+            environment.temp_folder(),
+        )
+        .await
         {
             Err(error) if error.kind() == ErrorKind::NotFound => continue,
             Err(error) => {
@@ -86,10 +93,10 @@ fn check_form(spec: &str) -> Result<(), Problem> {
 }
 
 /// The problem if Python gave no schema.
-fn problem(interpreter: &str, spec: &str, failure: DescribeFailure) -> Problem {
+fn problem(interpreter: &str, spec: &str, failure: SchemaModelDescriptionFailure) -> Problem {
     let module = spec.split(':').next().unwrap_or_default();
     let (message, hint) = match failure {
-        DescribeFailure::Unusable { message, hint } => (
+        SchemaModelDescriptionFailure::Unusable { message, hint } => (
             message,
             hint.unwrap_or_else(|| {
                 "the module is searched in the current folder and in Python's path; activate the environment \
@@ -97,11 +104,11 @@ fn problem(interpreter: &str, spec: &str, failure: DescribeFailure) -> Problem {
                     .to_owned()
             }),
         ),
-        DescribeFailure::TooSlow(time) => (
+        SchemaModelDescriptionFailure::TooSlow(time) => (
             format!("`{interpreter}` took longer than {} s to import `{module}`", time.as_secs()),
             "move slow code out of the module, or behind `if __name__ == \"__main__\":`".to_owned(),
         ),
-        DescribeFailure::ProcessEnded { status, last_words } => {
+        SchemaModelDescriptionFailure::ProcessEnded { status, last_words } => {
             let words =
                 last_words.map_or_else(|| ", without a message".to_owned(), |words| format!(": {words}"));
             (
@@ -116,17 +123,17 @@ fn problem(interpreter: &str, spec: &str, failure: DescribeFailure) -> Problem {
 fn facts(
     interpreter: &str,
     spec: &str,
-    description: ModelDescription,
+    description: SchemaModelDescription,
     variables: Vec<(OsString, OsString)>,
 ) -> SchemaModelFacts {
-    let ModelDescription { schema, code } = description;
-    let settings = SchemaModelSettings {
+    let SchemaModelDescription { schema, code } = description;
+    let settings = SchemaModelCheckSettings {
         interpreter: interpreter.into(),
         folder: ".".into(),
         model: spec.to_owned(),
         timeout: CHECK_TIMEOUT,
         variables: Some(variables),
     };
-    let check = code.is_some().then(|| Arc::new(SchemaModelChecker::new(&settings)));
+    let check = code.is_some().then(|| Arc::new(SchemaModelAnswerChecker::new(&settings)));
     SchemaModelFacts { schema, check, code }
 }

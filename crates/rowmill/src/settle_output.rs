@@ -3,7 +3,7 @@
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::resume::ResumeCounts;
 use rowmill_data::output::{
-    NewerRecords, OutputFile, RebuildReport, RemovedRows, ReorderReport, rewrite_errors,
+    NewerRecords, OutputFile, RebuildReport, RemovedRows, ReorderReport, rewrite_error_file,
 };
 use rowmill_types::settings::RESUME;
 use rowmill_types::{Problem, ProblemCode};
@@ -23,7 +23,7 @@ pub(crate) fn settle_output(
     ended: &EndedRun,
 ) -> Result<OutputChanges, Problem> {
     let mut changes = OutputChanges::default();
-    let is_whole = output.is_whole();
+    let is_whole = output.has_expected_content();
     if !is_whole {
         let RebuildReport { envelopes, set_aside } = make_whole(place, output, ended)?;
         check_nothing_lost(output, ended, envelopes)?;
@@ -49,7 +49,7 @@ pub(crate) fn settle_output(
             RemovedRows::Drop => OutputChanges { moved_rows, dropped_rows: removed_rows, ..changes },
         };
         if let Some(errors) = &spec.error_output {
-            rewrite_errors(output.path(), errors)?;
+            rewrite_error_file(output.path(), errors)?;
         }
     }
     output.sync()?;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use rowmill_core::redact::Redactor;
 use rowmill_core::select::RowSelection;
 use rowmill_data::output::RemovedRows;
-use rowmill_data::table::{InputColumns, TableFormat, TableLayout, TableSettings, TableTarget};
-use rowmill_data::{ColumnType, InputSpec, SqlEngine};
+use rowmill_data::table::{InputRowInclusion, TableExportSettings, TableFormat, TableLayout, TableTarget};
+use rowmill_data::{ColumnTypeSetting, InputSpec, SqlEngine};
 use rowmill_store::file::WorkFolder;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -47,9 +47,9 @@ pub struct RunSpec {
     pub instruction: Option<String>,
     /// Variables of the instruction.
     #[serde(default)]
-    pub variables: VariableOptions,
+    pub variables: InstructionVariableOptions,
     /// Models, agents and limits.
-    #[serde(default = "WorkSpec::run_defaults")]
+    #[serde(default = "WorkSpec::for_file_run")]
     pub work: WorkSpec,
     /// JSON Schema that results must satisfy.
     #[serde(default)]
@@ -116,7 +116,7 @@ pub struct InputQuery {
     /// Fields to keep; all if empty.
     pub columns: Vec<String>,
     /// Column types for `sql` and `condition`.
-    pub types: Vec<ColumnType>,
+    pub types: Vec<ColumnTypeSetting>,
     /// Engine that runs `sql`.
     pub engine: SqlEngine,
 }
@@ -137,7 +137,7 @@ impl InputQuery {
     /// What decides, beside its text, what the query gives; nothing where nothing was said.
     pub(crate) fn settings_text(&self) -> String {
         let mut settings = String::new();
-        for ColumnType { column, type_name } in &self.types {
+        for ColumnTypeSetting { column, type_name } in &self.types {
             settings.push_str(&format!("\n-- type of {column}: {type_name}"));
         }
         if self.engine == SqlEngine::DuckDb {
@@ -237,7 +237,7 @@ impl OutputTarget {
         match self {
             Self::File(path) => Some(path.clone()),
             Self::Stdout => None,
-            Self::Table(_) => Some(WorkFolder::envelopes_in(work_folder)),
+            Self::Table(_) => Some(WorkFolder::envelopes_path_in(work_folder)),
         }
     }
 }
@@ -266,11 +266,11 @@ impl TableOutput {
     /// What the table is to look like.
     pub(crate) fn settings(
         &self,
-        input: InputColumns,
+        input: InputRowInclusion,
         schema: Option<String>,
         redactor: Redactor,
-    ) -> TableSettings {
-        TableSettings { format: self.format, layout: self.layout, input, schema, redactor }
+    ) -> TableExportSettings {
+        TableExportSettings { format: self.format, layout: self.layout, input, schema, redactor }
     }
 }
 
@@ -291,7 +291,7 @@ impl RunSpec {
             files: AttachmentOptions::default(),
             prompt: PromptSource::Default,
             instruction: None,
-            variables: VariableOptions::default(),
+            variables: InstructionVariableOptions::default(),
             work: WorkSpec::default(),
             schema: ResultSchemaSource::None,
             output,
@@ -357,7 +357,8 @@ impl ExistingOutput {
 /// Variables of the instruction, as given.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct VariableOptions {
+#[schemars(rename = "VariableOptions")]
+pub struct InstructionVariableOptions {
     /// `name=value` entries.
     pub pairs: Vec<String>,
     /// `name=path` entries.

@@ -5,13 +5,13 @@ use std::time::Duration;
 use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
-use rowmill_core::limits::{BudgetLimits, MinuteLimits, PaceMode, Parallelism};
+use rowmill_core::limits::{BudgetLimits, CallParallelism, MinuteLimits, PaceMode};
 use rowmill_core::ports::Durability;
-use rowmill_core::select::{RowSample, RowSelection};
+use rowmill_core::select::{RowSampleSettings, RowSelection};
 use rowmill_data::output::RemovedRows;
 use rowmill_data::table::{TableFormat, TableLayout, TableTarget};
 use rowmill_data::{
-    ColumnType, DocumentIds, FieldDelimiter, InputFormat, InputLocation, InputSpec, SqlEngine,
+    ColumnTypeSetting, DocumentIdRule, FieldDelimiter, InputFormat, InputLocation, InputSpec, SqlEngine,
 };
 use rowmill_engine::{ErrorRateLimit, OnQuota, StopRules};
 use rowmill_http::{HttpTimeouts, Url};
@@ -21,11 +21,11 @@ use rowmill_types::Money;
 
 use super::*;
 use crate::agent_options::AgentOptions;
-use crate::lane::{BatchScope, Lane, LaneOptions, RepairLane};
+use crate::lane::{BatchContinuationMode, Lane, LaneOptions, RepairLane};
 use crate::notify::NotifyOptions;
 use crate::spec::{
-    AttachmentOptions, ExistingOutput, InputQuery, KeptFiles, OutputTarget, PromptSource, ResultSchemaSource,
-    TableOutput, VariableOptions,
+    AttachmentOptions, ExistingOutput, InputQuery, InstructionVariableOptions, KeptFiles, OutputTarget,
+    PromptSource, ResultSchemaSource, TableOutput,
 };
 use crate::work_spec::WorkSpec;
 
@@ -60,7 +60,7 @@ fn input() -> impl Strategy<Value = InputSpec> {
         "[a-z]{1,9}".prop_map(|name| InputLocation::parse(&format!("hf://datasets/o/{name}")).unwrap()),
     ];
     let format = of(proptest::sample::select(InputFormat::ALL));
-    let ids = prop_oneof![Just(DocumentIds::Path), Just(DocumentIds::Content)];
+    let ids = prop_oneof![Just(DocumentIdRule::Path), Just(DocumentIdRule::Content)];
     let delimiter = of(proptest::sample::select(&[";", "tab", "|", "\\", " "][..]));
     (location, format, ids, delimiter).prop_map(|(location, format, document_ids, delimiter)| InputSpec {
         location,
@@ -71,8 +71,9 @@ fn input() -> impl Strategy<Value = InputSpec> {
 }
 
 fn query() -> impl Strategy<Value = InputQuery> {
-    let types =
-        || vec((text(), text()).prop_map(|(column, type_name)| ColumnType { column, type_name }), 0..3);
+    let types = || {
+        vec((text(), text()).prop_map(|(column, type_name)| ColumnTypeSetting { column, type_name }), 0..3)
+    };
     let sql = (text(), types(), any::<bool>()).prop_map(|(sql, types, is_theirs)| InputQuery {
         sql: Some(sql),
         types,
@@ -182,9 +183,9 @@ fn stop_rules() -> impl Strategy<Value = StopRules> {
 
 fn work() -> impl Strategy<Value = WorkSpec> {
     let parallel = prop_oneof![
-        Just(Parallelism::Auto),
-        (1..usize::MAX).prop_map(Parallelism::AtMost),
-        (1..usize::MAX).prop_map(Parallelism::AutoUpTo),
+        Just(CallParallelism::Auto),
+        (1..usize::MAX).prop_map(CallParallelism::AtMost),
+        (1..usize::MAX).prop_map(CallParallelism::AutoUpTo),
     ];
     let rates = (of(1..u64::MAX), of(1..u64::MAX)).prop_map(|(requests, output_tokens)| MinuteLimits {
         requests,
@@ -194,7 +195,11 @@ fn work() -> impl Strategy<Value = WorkSpec> {
     let times =
         ((time(), time(), of(time())), (time(), time(), time()), prop_oneof![Just(Duration::ZERO), time()]);
     let lane = prop_oneof![Just(Lane::Live), Just(Lane::Batch), Just(Lane::Auto)];
-    let scope = prop_oneof![Just(BatchScope::All), Just(BatchScope::Collect), Just(BatchScope::Cancel)];
+    let scope = prop_oneof![
+        Just(BatchContinuationMode::All),
+        Just(BatchContinuationMode::Collect),
+        Just(BatchContinuationMode::Cancel)
+    ];
     let repair_lane = prop_oneof![Just(RepairLane::Live), Just(RepairLane::Batch)];
     let lane = (lane, any::<bool>(), scope, time(), repair_lane);
     let lane = lane.prop_map(|(lane, detach, scope, poll_every, repair_lane)| LaneOptions {
@@ -250,7 +255,7 @@ fn spec() -> impl Strategy<Value = RunSpec> {
     let selection = (any::<u64>(), of((any::<u64>(), any::<u64>())), of(any::<u64>())).prop_map(
         |(offset, sample, limit)| RowSelection {
             offset,
-            sample: sample.map(|(count, seed)| RowSample { count, seed }),
+            sample: sample.map(|(count, seed)| RowSampleSettings { count, seed }),
             limit,
         },
     );
@@ -286,7 +291,7 @@ fn spec() -> impl Strategy<Value = RunSpec> {
             },
             prompt,
             instruction: instruction.filter(|_| !has_cards),
-            variables: VariableOptions { pairs: pairs.clone(), files: pairs, json },
+            variables: InstructionVariableOptions { pairs: pairs.clone(), files: pairs, json },
             work,
             schema,
             existing,
@@ -327,7 +332,7 @@ fn what_a_spec_leaves_out_has_its_default() {
         r#"{"version": 1, "input": {"location": "stdin"}, "output": "stdout", "work": {"model": "m"}}"#;
     let spec = RunSpec::from_json(json, "spec.json").unwrap();
     let mut expected = RunSpec::new(InputSpec::new(InputLocation::Stdin, None), OutputTarget::Stdout);
-    expected.work = WorkSpec { model: "m".into(), ..WorkSpec::run_defaults() };
+    expected.work = WorkSpec { model: "m".into(), ..WorkSpec::for_file_run() };
     assert_eq!(spec, expected);
     assert_eq!(spec.work.stop_rules.same_failure, Some(50), "as on the command line");
 }

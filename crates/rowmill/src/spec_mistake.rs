@@ -1,6 +1,6 @@
 //! Translates the JSON parser's messages about a spec into plain ones.
 
-use rowmill_core::known_secrets::strip_quoted_value;
+use rowmill_core::known_secrets::strip_value_from_type_error;
 
 /// Whether the text that the parser rejected is JSON at all. For text that is not JSON, the same
 /// message of the parser means something else.
@@ -21,9 +21,9 @@ pub(crate) fn plain_mistake(message: &str, text: SpecText) -> String {
         SpecText::Json => wrong_choice(message).map(str::to_owned),
     };
     plain
-        .or_else(|| wrong_type(&strip_quoted_value(message)))
+        .or_else(|| wrong_type(&strip_value_from_type_error(message)))
         .or_else(|| nearest_name(message))
-        .unwrap_or_else(|| strip_quoted_value(message))
+        .unwrap_or_else(|| strip_value_from_type_error(message))
 }
 
 /// The message for text that is not JSON.

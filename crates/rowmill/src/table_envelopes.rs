@@ -18,7 +18,7 @@ const FIRST_LINE: u64 = 16 << 20;
 
 /// Checks that a run may create or continue the envelopes in its work folder.
 pub(crate) fn check_table_envelopes(spec: &RunSpec, work_folder: &Path) -> Result<(), Problem> {
-    let path = WorkFolder::envelopes_in(work_folder);
+    let path = WorkFolder::envelopes_path_in(work_folder);
     let kept = path.metadata().is_ok_and(|found| found.len() > 0);
     match &spec.output {
         OutputTarget::Table(table)

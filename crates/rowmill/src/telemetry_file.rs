@@ -3,8 +3,8 @@
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::ports::RecordSink;
 use rowmill_core::record::RowRecord;
-use rowmill_core::run_header::{AppendedFile, RunHeader};
-use rowmill_data::output::{LineSink, RecordPart};
+use rowmill_core::run_header::{AppendedFileStart, RunHeader};
+use rowmill_data::output::{LineSink, SinkContent};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::full_paths::full_path_text;
@@ -19,16 +19,16 @@ pub(crate) fn resumed_telemetry(
     spec: &RunSpec,
     place: &RunStorage,
     before: Option<&RunHeader>,
-) -> Result<Option<(LineSink, AppendedFile)>, Problem> {
+) -> Result<Option<(LineSink, AppendedFileStart)>, Problem> {
     let Some(now) = telemetry_base(spec, telemetry_length(spec)) else { return Ok(None) };
     let folder = full_path_text(place.folder.path());
     let known = before.and_then(|before| {
         before.telemetry.as_ref().filter(|base| before.is_same_file(&base.path, (&now.path, &folder)))
     });
-    let Some(&AppendedFile { length, .. }) = known else {
+    let Some(&AppendedFileStart { length, .. }) = known else {
         return Ok(telemetry_sink(spec, u64::MAX)?.map(|sink| (sink, now)));
     };
-    let base = AppendedFile { length, ..now };
+    let base = AppendedFileStart { length, ..now };
     let Some(mut sink) = telemetry_sink(spec, base.length)? else { return Ok(None) };
     place.store.scan(&mut |scanned| match scanned.event {
         LedgerEvent::Ended(_) => replay(&mut sink, scanned.line),
@@ -49,14 +49,14 @@ fn replay(sink: &mut LineSink, line: &[u8]) -> Result<(), Problem> {
 pub(crate) fn telemetry_sink(spec: &RunSpec, keep: u64) -> Result<Option<LineSink>, Problem> {
     spec.telemetry_output
         .as_deref()
-        .map(|path| LineSink::append(path, RecordPart::Telemetry, keep))
+        .map(|path| LineSink::append(path, SinkContent::Telemetry, keep))
         .transpose()
 }
 
 /// The file with its length, as a header has it.
-pub(crate) fn telemetry_base(spec: &RunSpec, length: u64) -> Option<AppendedFile> {
+pub(crate) fn telemetry_base(spec: &RunSpec, length: u64) -> Option<AppendedFileStart> {
     let path = spec.telemetry_output.as_deref()?;
-    Some(AppendedFile { path: full_path_text(path), length })
+    Some(AppendedFileStart { path: full_path_text(path), length })
 }
 
 /// How long the file is.

@@ -8,9 +8,9 @@ use rowmill_core::redact::Redactor;
 use rowmill_core::setting_changes::RunTexts;
 use rowmill_core::validate::ResultSchema;
 use rowmill_core::variables::InstructionVariables;
-use rowmill_data::{FetchStep, Fetcher, load_text, redacted_source};
+use rowmill_data::{FetchEventKind, Fetcher, load_text, redacted_source};
 use rowmill_http::HttpClient;
-use rowmill_tools::SchemaModelChecker;
+use rowmill_tools::SchemaModelAnswerChecker;
 use rowmill_types::settings::{INSTRUCTION, JSON_SCHEMA, TEMPLATE, VAR_FILE, VARS_JSON};
 use rowmill_types::{Problem, ProblemCode, Setting};
 
@@ -22,7 +22,7 @@ use crate::agents::{
 use crate::control::{RunControl, RunNotice};
 use crate::environment::RunEnvironment;
 use crate::schema_model::load_schema_model;
-use crate::spec::{PromptSource, ResultSchemaSource, RunSpec, VariableOptions};
+use crate::spec::{InstructionVariableOptions, PromptSource, ResultSchemaSource, RunSpec};
 
 /// The texts that are the same for every row.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ pub(crate) struct RunInputTexts {
     pub(crate) schema: Option<ResultSchema>,
     pub(crate) schema_text: Option<String>,
     /// Checks answers with the user's own pydantic model, if there is one.
-    pub(crate) schema_model: Option<Arc<SchemaModelChecker>>,
+    pub(crate) schema_model: Option<Arc<SchemaModelAnswerChecker>>,
     /// A digest of the code of that model.
     pub(crate) schema_code: Option<String>,
     pub(crate) template: PromptTemplate,
@@ -49,7 +49,7 @@ impl RunInputTexts {
             schema: None,
             agents: self.cards.as_ref().map(|cards| cards.text.clone()),
         };
-        texts.for_header(redactor)
+        texts.redact_for_header(redactor)
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) async fn load_texts(
     let settings = control.environment.fetch_settings();
     // Texts are short, so only warnings are shown.
     let events = |event: rowmill_data::FetchEvent| {
-        if let FetchStep::Warning(text) = event.step {
+        if let FetchEventKind::Warning(text) = event.step {
             (control.notice)(RunNotice::warning(text));
         }
     };
@@ -149,7 +149,7 @@ async fn cards(
 /// Loads the cards of a worker.
 pub(crate) async fn load_cards(
     agents: &AgentOptions,
-    flags: &VariableOptions,
+    flags: &InstructionVariableOptions,
     http: &HttpClient,
     control: &RunControl,
 ) -> Result<LoadedCards, Problem> {
@@ -188,7 +188,10 @@ async fn text(source: &str, setting: Setting, fetcher: &Fetcher<'_>) -> Result<S
     load_text(source, setting.into(), fetcher).await
 }
 
-async fn variables(flags: &VariableOptions, fetcher: &Fetcher<'_>) -> Result<InstructionVariables, Problem> {
+async fn variables(
+    flags: &InstructionVariableOptions,
+    fetcher: &Fetcher<'_>,
+) -> Result<InstructionVariables, Problem> {
     let json = match &flags.json {
         Some(path) => {
             let name = path.to_string_lossy();
@@ -198,7 +201,7 @@ async fn variables(flags: &VariableOptions, fetcher: &Fetcher<'_>) -> Result<Ins
     };
     let mut files = Vec::new();
     for entry in &flags.files {
-        let (name, path) = InstructionVariables::parse_file_pair(entry)?;
+        let (name, path) = InstructionVariables::split_file_pair(entry)?;
         files.push((name.to_owned(), text(path, VAR_FILE, fetcher).await?));
     }
     let json = json.as_ref().map(|(text, name)| (text.as_str(), name.as_str()));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rowmill_core::record::{TraceFacts, TraceSettings, TracedModelRole};
+use rowmill_core::record::{RedactedTraceFacts, TraceFacts, TracedModelRole};
 use rowmill_core::redact::Redactor;
 use rowmill_data::traces::TraceFolder;
 use rowmill_engine::RecordSinks;
@@ -60,10 +60,11 @@ pub(crate) fn begin_traces(
     spec: &RunSpec,
     traced: TraceStart<'_>,
     sinks: &mut RecordSinks,
-) -> Result<Option<Arc<TraceSettings>>, Problem> {
+) -> Result<Option<Arc<RedactedTraceFacts>>, Problem> {
     let TraceStart { folder, run, traced_agents, redactor } = traced;
     let (Some(folder), Some(path)) = (folder, &spec.traces) else { return Ok(None) };
-    if let (Some(other), ExistingOutput::Resume) = (folder.run().filter(|other| other != run), spec.existing)
+    if let (Some(other), ExistingOutput::Resume) =
+        (folder.run_id().filter(|other| other != run), spec.existing)
     {
         let message = format!("the traces in `{}` belong to another run, `{other}`", path.display());
         return Err(Problem::new(ProblemCode::ChangedRun, message).hint(format!(
@@ -74,7 +75,7 @@ pub(crate) fn begin_traces(
     // A clock before 1970 must not keep the run from starting.
     let started = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let facts = TraceFacts { run: run.to_owned(), agent, started, agents: members, model_roles };
-    let settings = Arc::new(TraceSettings::new(facts, redactor));
+    let settings = Arc::new(RedactedTraceFacts::new(facts, redactor));
     // Before the output, because an envelope in the output means that the row has been published
     // completely.
     sinks.in_input_order.insert(0, Box::new(folder.sink(settings.clone())?));

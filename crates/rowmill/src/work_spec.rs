@@ -5,15 +5,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::limits::{Budget, BudgetLimits, MinuteLimits, PaceMode, Parallelism, Spend};
+use rowmill_core::limits::{Budget, BudgetLimits, CallParallelism, MinuteLimits, PaceMode, Spend};
 use rowmill_core::ports::{Durability, OpenLedger, PromptMaker, RowSource};
 use rowmill_core::redact::Redactor;
 use rowmill_core::resume::ResumeIndex;
 use rowmill_core::retry;
 use rowmill_core::select::{IdRule, RowSelector};
 use rowmill_engine::{
-    IdCheck, OnQuota, ROW_MEMORY, ReadingThread, RecordSinks, RunPlan, StopRules, WorkerAssignment,
-    WorkerPlan,
+    IdCheckPhase, OnQuota, ROW_MEMORY, ReadingThread, RecordSinks, RowExecutionSetup, RunSetup, StopRules,
+    WorkerAssignment,
 };
 use rowmill_http::HttpTimeouts;
 use rowmill_models::{AliasConfig, PriceConfig, ProviderConfig};
@@ -28,14 +28,14 @@ use crate::lane::LaneOptions;
 
 /// Models, agents and limits: the same for every way to start a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default = "WorkSpec::run_defaults", deny_unknown_fields)]
+#[serde(default = "WorkSpec::for_file_run", deny_unknown_fields)]
 pub struct WorkSpec {
     /// Model string; may be empty only if agent cards name their own.
     pub model: String,
     /// Agents that process rows, and what they may do.
     pub agents: AgentOptions,
     /// Maximum number of rows in flight.
-    pub parallel: Parallelism,
+    pub parallel: CallParallelism,
     /// Whether to respect the rate limits that the provider reports.
     pub pace: PaceMode,
     /// Limits per minute.
@@ -94,7 +94,7 @@ impl Default for WorkSpec {
         Self {
             model: String::new(),
             agents: AgentOptions::default(),
-            parallel: Parallelism::Auto,
+            parallel: CallParallelism::Auto,
             pace: PaceMode::Auto,
             rates: MinuteLimits::default(),
             on_quota: OnQuota::Wait,
@@ -128,9 +128,9 @@ pub(crate) struct PlanParts {
     pub(crate) reading: ReadingThread,
     pub(crate) selector: RowSelector,
     pub(crate) ids: IdRule,
-    pub(crate) id_check: IdCheck,
+    pub(crate) id_check: IdCheckPhase,
     pub(crate) resume: ResumeIndex,
-    pub(crate) worker: WorkerPlan,
+    pub(crate) worker: RowExecutionSetup,
     /// The amount that earlier parts of the run spent, or may have spent.
     pub(crate) spent: Spend,
     pub(crate) ledger: OpenLedger,
@@ -139,15 +139,15 @@ pub(crate) struct PlanParts {
 impl WorkSpec {
     /// The defaults of a run from files to files.
     #[must_use]
-    pub fn run_defaults() -> Self {
+    pub fn for_file_run() -> Self {
         Self { stop_rules: StopRules::standard(), ..Self::default() }
     }
 
     /// A plan for the engine whose results go only to the ledger.
-    pub(crate) fn plan(&self, parts: PlanParts, control: &RunControl) -> RunPlan {
+    pub(crate) fn plan(&self, parts: PlanParts, control: &RunControl) -> RunSetup {
         let PlanParts { run, source, reading, selector, ids, id_check, resume, worker, spent, ledger } =
             parts;
-        RunPlan {
+        RunSetup {
             run,
             source,
             reading,
@@ -169,8 +169,12 @@ impl WorkSpec {
     }
 
     /// The engine's view of the worker, for rows without files whose answers are not reused.
-    pub(crate) fn worker(&self, assignment: WorkerAssignment, prompts: Arc<dyn PromptMaker>) -> WorkerPlan {
-        WorkerPlan {
+    pub(crate) fn worker(
+        &self,
+        assignment: WorkerAssignment,
+        prompts: Arc<dyn PromptMaker>,
+    ) -> RowExecutionSetup {
+        RowExecutionSetup {
             assignment,
             row_budget: self.agents.row_budget,
             checkpoint: self.agents.checkpoint_turns,

@@ -9,7 +9,7 @@ use rowmill::{
     InputFormat, InputLocation, InputSpec, OutputTarget, ResultSchemaSource, RunControl, RunEnvironment,
     RunSpec, TableFormat, TableLayout, TableOutput, TableTarget,
 };
-use rowmill_types::{Feature, ProblemCode};
+use rowmill_types::{CargoFeature, ProblemCode};
 
 /// A run of one row in a folder.
 fn spec_in(folder: &Path) -> RunSpec {
@@ -22,45 +22,45 @@ fn spec_in(folder: &Path) -> RunSpec {
 /// Whether this build has a feature, and a change to a run that makes it need the feature.
 type NeedFeatureFn = fn(&mut RunSpec, &Path);
 
-fn cases() -> [(Feature, bool, NeedFeatureFn); 10] {
+fn cases() -> [(CargoFeature, bool, NeedFeatureFn); 10] {
     [
-        (Feature::Cache, cfg!(feature = "cache"), |spec, folder| {
+        (CargoFeature::Cache, cfg!(feature = "cache"), |spec, folder| {
             spec.work.cache = Some(folder.join("answers"));
         }),
-        (Feature::Cache, cfg!(feature = "cache"), |spec, _| spec.work.dedupe = true),
-        (Feature::Documents, cfg!(feature = "documents"), |spec, folder| {
+        (CargoFeature::Cache, cfg!(feature = "cache"), |spec, _| spec.work.dedupe = true),
+        (CargoFeature::Documents, cfg!(feature = "documents"), |spec, folder| {
             let documents = folder.join("documents");
             fs::create_dir(&documents).unwrap();
             fs::write(documents.join("a.txt"), "text").unwrap();
             spec.input = InputSpec::new(InputLocation::File(documents), Some(InputFormat::Documents));
         }),
-        (Feature::Hub, cfg!(feature = "hub"), |spec, _| {
+        (CargoFeature::Hub, cfg!(feature = "hub"), |spec, _| {
             spec.input.location = InputLocation::parse("hf://datasets/owner/name").unwrap();
         }),
-        (Feature::Mcp, cfg!(feature = "mcp"), |spec, folder| {
+        (CargoFeature::Mcp, cfg!(feature = "mcp"), |spec, folder| {
             let card = folder.join("mcp.md");
             fs::write(&card, "---\nmcp_connect: {none: {command: \"false\"}}\n---\nHelp.").unwrap();
             spec.work.agents.cards = vec![card.display().to_string()];
         }),
-        (Feature::Parquet, cfg!(feature = "parquet"), |spec, folder| {
+        (CargoFeature::Parquet, cfg!(feature = "parquet"), |spec, folder| {
             fs::write(folder.join("rows.parquet"), "PAR1").unwrap();
             spec.input.location = InputLocation::File(folder.join("rows.parquet"));
         }),
-        (Feature::Parquet, cfg!(feature = "parquet"), |spec, folder| {
+        (CargoFeature::Parquet, cfg!(feature = "parquet"), |spec, folder| {
             let target = TableTarget::File(folder.join("out.parquet"));
             let (format, layout) = (TableFormat::Parquet, TableLayout::default());
             spec.output = OutputTarget::Table(TableOutput { target, format, layout });
         }),
-        (Feature::Python, cfg!(feature = "python"), |spec, folder| {
+        (CargoFeature::Python, cfg!(feature = "python"), |spec, folder| {
             let card = folder.join("python.md");
             fs::write(folder.join("none.py"), "").unwrap();
             fs::write(&card, "---\nfunction_tools: [none.py:none]\n---\nHelp.").unwrap();
             spec.work.agents.cards = vec![card.display().to_string()];
         }),
-        (Feature::Python, cfg!(feature = "python"), |spec, _| {
+        (CargoFeature::Python, cfg!(feature = "python"), |spec, _| {
             spec.schema = ResultSchemaSource::PythonModel("no_such_module:Model".to_owned());
         }),
-        (Feature::Sql, cfg!(feature = "sql"), |spec, _| spec.query.condition = Some("a > 0".to_owned())),
+        (CargoFeature::Sql, cfg!(feature = "sql"), |spec, _| spec.query.condition = Some("a > 0".to_owned())),
     ]
 }
 

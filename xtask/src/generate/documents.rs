@@ -22,7 +22,7 @@ pub enum DocumentMode {
 /// A document cannot be written, or is stale and was only to be checked.
 pub fn generate_documents(root: &Path, mode: DocumentMode) -> Result<(), TaskFailure> {
     let documents = [
-        ("docs/cli.md", cli::document(rowmill_cli::command())),
+        ("docs/cli.md", cli::document(rowmill_cli::clap_command())),
         ("docs/errors.md", errors::document()),
         ("docs/exit-codes.md", exit_codes::document()),
         ("docs/run-spec.schema.json", run_spec::document()),

@@ -1,7 +1,7 @@
 //! `docs/errors.md`: every code and every error type.
 
 use rowmill_cli::COMMAND_LINE_VOCABULARY;
-use rowmill_types::{ErrorKind, MessageText, ProblemCode};
+use rowmill_types::{DiagnosticText, ProblemCode, RowErrorKind};
 
 /// The text of the document.
 pub(super) fn document() -> String {
@@ -17,13 +17,13 @@ pub(super) fn document() -> String {
         entry(&mut out, code.code(), &code.description(), &code.advice());
     }
     out.push_str("\n## Error types of failed rows\n");
-    for kind in ErrorKind::ALL {
+    for kind in RowErrorKind::ALL {
         entry(&mut out, kind.name(), &kind.description(), &kind.advice());
     }
     out
 }
 
-fn entry(out: &mut String, name: &str, what: &MessageText, next: &MessageText) {
+fn entry(out: &mut String, name: &str, what: &DiagnosticText, next: &DiagnosticText) {
     let (what, next) = (what.render(COMMAND_LINE_VOCABULARY), next.render(COMMAND_LINE_VOCABULARY));
     out.push_str(&format!("\n### {name}\n\n{what}\n\n*What to do:* {next}\n"));
 }

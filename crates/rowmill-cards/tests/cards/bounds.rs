@@ -1,7 +1,7 @@
 //! Generated texts: each is a card or a problem, and the result comes quickly.
 
 use proptest::prelude::*;
-use rowmill_cards::{CardSet, MessageFileFormat, parse_messages};
+use rowmill_cards::{CardSet, MessageFileFormat, parse_message_file};
 use rowmill_core::variables::InstructionVariables;
 
 use crate::{local, mistake, remote};
@@ -26,8 +26,11 @@ fn line() -> impl Strategy<Value = String> {
 fn handle(source: &str, text: &str) {
     for card in [local(source, text), remote(source, text)].into_iter().flatten() {
         let mut card = card;
-        let texts: Vec<_> =
-            card.includes().into_iter().map(|include| (include.placeholder, "{{a}}".to_owned())).collect();
+        let texts: Vec<_> = card
+            .instruction_includes()
+            .into_iter()
+            .map(|include| (include.placeholder, "{{a}}".to_owned()))
+            .collect();
         card.insert_includes(&texts).unwrap();
         let name = card.name.clone();
         let filled = card.clone().fill_variables(&InstructionVariables::default());
@@ -48,8 +51,8 @@ proptest! {
         handle("a.yaml", &text);
         handle("a.md", &text);
         handle("a.md", &format!("---\n{text}\n---\n{text}"));
-        drop(parse_messages(&text, MessageFileFormat::Json, "m"));
-        drop(parse_messages(&text, MessageFileFormat::Delimited, "m"));
+        drop(parse_message_file(&text, MessageFileFormat::Json, "m"));
+        drop(parse_message_file(&text, MessageFileFormat::Delimited, "m"));
     }
 
     #[test]

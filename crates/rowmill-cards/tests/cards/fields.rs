@@ -15,7 +15,7 @@ use crate::{local, remote, yaml};
 fn a_card_that_says_nothing_is_an_agent_with_the_name_of_its_file() {
     let card = local("cards/my first worker.md", "\u{feff}\n\n---\n---\n").unwrap();
     assert_eq!((card.name.as_str(), card.source.as_str()), ("my_first_worker", "cards/my first worker.md"));
-    assert_eq!(card.kind, CardKind::Agent { agents: vec![] });
+    assert_eq!(card.kind, CardTypeSettings::Agent { agents: vec![] });
     assert_eq!((card.instruction, card.description, card.model), (None, None, None));
     assert_eq!((card.default, card.tool_only, card.shell), (false, false, false));
     assert_eq!(card.request, RequestParams::default());
@@ -44,7 +44,7 @@ fn the_body_is_the_instruction() {
 fn an_agent_has_all_that_its_card_says() {
     let card = yaml(include_str!("whole_agent.yaml"));
     assert_eq!((card.name.as_str(), card.default, card.tool_only), ("the_worker", true, false));
-    assert_eq!(card.kind, CardKind::Agent { agents: vec!["one".into(), "the_other".into()] });
+    assert_eq!(card.kind, CardTypeSettings::Agent { agents: vec!["one".into(), "the_other".into()] });
     assert_eq!(card.instruction.as_deref(), Some("You sort."));
     assert_eq!(card.description.as_deref(), Some("Sorts."));
     assert_eq!(card.model.as_deref(), Some("openai.gpt-5?reasoning=low"));
@@ -83,7 +83,7 @@ fn an_agent_has_all_that_its_card_says() {
 fn function_tools_and_hooks_name_functions_of_files() {
     let card = yaml(include_str!("whole_agent.yaml"));
     let function =
-        |file: &str, function: &str| PythonFunction { file: file.into(), function: function.into() };
+        |file: &str, function: &str| PythonFunctionReference { file: file.into(), function: function.into() };
     let code = |argument: &str, language: &str| CodeArgument {
         argument: argument.into(),
         language: language.into(),
@@ -91,14 +91,14 @@ fn function_tools_and_hooks_name_functions_of_files() {
     assert_eq!(
         card.function_tools,
         [
-            FunctionTool { entrypoint: function("tools.py", "add"), code: None, idempotent: false },
-            FunctionTool { entrypoint: function("tools.py", "look_up"), code: None, idempotent: true },
-            FunctionTool {
+            CardPythonTool { entrypoint: function("tools.py", "add"), code: None, idempotent: false },
+            CardPythonTool { entrypoint: function("tools.py", "look_up"), code: None, idempotent: true },
+            CardPythonTool {
                 entrypoint: function("run.py", "run"),
                 code: Some(code("code", "python")),
                 idempotent: false
             },
-            FunctionTool {
+            CardPythonTool {
                 entrypoint: function("run.py", "sql"),
                 code: Some(code("query", "sql")),
                 idempotent: false
@@ -131,15 +131,15 @@ fn a_policy_says_where_calls_of_a_tool_go() {
     let policy = yaml(include_str!("whole_agent.yaml")).tool_policy;
     let plain = |route| ToolPolicy { route, ..ToolPolicy::default() };
     let full = ToolPolicy {
-        route: ToolRoute::Call,
+        route: CardToolCallAction::Call,
         idempotent: Some(true),
         timeout: Some(Duration::from_secs(30)),
         max_parallel: NonZeroU32::new(2),
     };
     let expected = [
-        ("files__delete".to_owned(), plain(ToolRoute::Deny)),
-        ("look_up".to_owned(), plain(ToolRoute::Passthrough)),
-        ("add".to_owned(), plain(ToolRoute::Call)),
+        ("files__delete".to_owned(), plain(CardToolCallAction::Deny)),
+        ("look_up".to_owned(), plain(CardToolCallAction::Passthrough)),
+        ("add".to_owned(), plain(CardToolCallAction::Call)),
         ("docs__find".to_owned(), full),
     ];
     assert_eq!(policy, expected);
@@ -150,7 +150,7 @@ fn request_params_are_typed() {
     let request = yaml(include_str!("whole_agent.yaml")).request;
     assert_eq!((request.max_tokens, request.max_iterations), (NonZeroU32::new(100), NonZeroU32::new(7)));
     assert_eq!(request.parallel_tool_calls, Some(false));
-    assert_eq!(request.streaming_timeout, Some(StreamTimeout::After(Duration::from_secs(90))));
+    assert_eq!(request.streaming_timeout, Some(StreamIdleTimeout::After(Duration::from_secs(90))));
     assert_eq!(
         (request.temperature, request.top_p, request.top_k, request.min_p),
         (Some(0.5), Some(0.9), Some(40), Some(0.1))
@@ -162,7 +162,7 @@ fn request_params_are_typed() {
 
     let card =
         yaml("request_params: {streaming_timeout: null, maxTokens: 5, topP: 1, model: m, temperature: 1}");
-    assert_eq!(card.request.streaming_timeout, Some(StreamTimeout::Never));
+    assert_eq!(card.request.streaming_timeout, Some(StreamIdleTimeout::Never));
     assert_eq!((card.request.max_tokens, card.request.top_p), (NonZeroU32::new(5), Some(1.0)));
     assert_eq!((card.model.as_deref(), card.request.temperature), (Some("m"), Some(1.0)));
 }
@@ -198,30 +198,31 @@ fn servers_of_a_card_keep_their_checked_settings() {
 #[test]
 fn workflows_have_their_fields_and_defaults() {
     let names = |names: &[&str]| names.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let chain = |cumulative| CardKind::Chain { sequence: names(&["a", "b", "a"]), cumulative };
-    let parallel = |fan_in: Option<&str>, include_request| CardKind::Parallel {
+    let chain = |cumulative| CardTypeSettings::Chain { sequence: names(&["a", "b", "a"]), cumulative };
+    let parallel = |fan_in: Option<&str>, include_request| CardTypeSettings::Parallel {
         fan_out: names(&["a", "b"]),
         fan_in: fan_in.map(str::to_owned),
         include_request,
     };
-    let refine =
-        |min_rating, max_refinements, refinement_instruction: Option<&str>| CardKind::EvaluatorOptimizer {
+    let refine = |min_rating, max_refinements, refinement_instruction: Option<&str>| {
+        CardTypeSettings::EvaluatorOptimizer {
             generator: "a".into(),
             evaluator: "b".into(),
             min_rating,
             max_refinements,
             refinement_instruction: refinement_instruction.map(str::to_owned),
-        };
-    let orchestrator = |plan_type, rounds| CardKind::Orchestrator {
+        }
+    };
+    let orchestrator = |plan_type, rounds| CardTypeSettings::Orchestrator {
         agents: names(&["a"]),
         plan_type,
         plan_iterations: NonZeroU32::new(rounds),
     };
-    let planner = |rounds| CardKind::IterativePlanner {
+    let planner = |rounds| CardTypeSettings::IterativePlanner {
         agents: names(&["a"]),
         plan_iterations: NonZeroU32::new(rounds),
     };
-    let maker = |k, max_samples, match_strategy, red_flag_max_length| CardKind::Maker {
+    let maker = |k, max_samples, match_strategy, red_flag_max_length| CardTypeSettings::Maker {
         worker: "a".into(),
         k,
         max_samples,
@@ -238,18 +239,18 @@ fn workflows_have_their_fields_and_defaults() {
             "type: evaluator-optimizer\ngenerator: a\nevaluator: b\nmin_rating: excellent\nmax_refinements: 0\nrefinement_instruction: Be strict.",
             refine(AnswerRating::Excellent, 0, Some("Be strict.")),
         ),
-        ("type: router\nagents: [a, b]", CardKind::Router { agents: names(&["a", "b"]) }),
-        ("type: orchestrator\nagents: [a]", orchestrator(PlanType::Full, 5)),
+        ("type: router\nagents: [a, b]", CardTypeSettings::Router { agents: names(&["a", "b"]) }),
+        ("type: orchestrator\nagents: [a]", orchestrator(OrchestratorPlanType::Full, 5)),
         (
             "type: orchestrator\nagents: [a]\nplan_type: iterative\nplan_iterations: -1",
-            orchestrator(PlanType::Iterative, 0),
+            orchestrator(OrchestratorPlanType::Iterative, 0),
         ),
         ("type: iterative_planner\nagents: [a]", planner(0)),
         ("type: Iterative-Planner\nagents: [a]\nplan_iterations: 2", planner(2)),
-        ("type: MAKER\nworker: a", maker(3, 50, MatchStrategy::Exact, None)),
+        ("type: MAKER\nworker: a", maker(3, 50, AnswerEquality::Exact, None)),
         (
             "type: maker\nworker: a\nk: 1\nmax_samples: 5\nmatch_strategy: structured\nred_flag_max_length: 9",
-            maker(1, 5, MatchStrategy::Structured, Some(9)),
+            maker(1, 5, AnswerEquality::Structured, Some(9)),
         ),
     ] {
         let card = yaml(text);
@@ -300,7 +301,7 @@ fn the_environment_fills_fields_of_local_cards() {
 fn words_that_yaml_once_took_for_true_and_false_are_names_where_a_name_is_wanted() {
     let card = yaml("name: No\nagents: [y, on]\nshell: Yes\ndefault: off");
     assert_eq!((card.name.as_str(), card.shell, card.default), ("No", true, false));
-    assert_eq!(card.kind, CardKind::Agent { agents: vec!["y".into(), "on".into()] });
+    assert_eq!(card.kind, CardTypeSettings::Agent { agents: vec!["y".into(), "on".into()] });
 }
 
 #[test]
@@ -308,7 +309,7 @@ fn every_path_of_a_card_is_looked_up() {
     let mut card = yaml(include_str!("whole_agent.yaml"));
     card.cwd = Some("~/x".into());
     let card_fields: Vec<_> = CardType::Agent.fields().collect();
-    card.resolve_paths(&mut |field, path| {
+    card.map_paths(&mut |field, path| {
         assert!(card_fields.contains(&field), "{field}");
         Path::new("/cards").join(path)
     });

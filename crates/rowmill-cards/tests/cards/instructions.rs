@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use rowmill_cards::{
-    AGENT_SKILLS, AgentCard, FilledInstruction, IncludeSource, InstructionInclude, SERVER_INSTRUCTIONS,
+    AGENT_SKILLS, AgentCard, IncludeSource, InstructionFillReport, InstructionInclude, SERVER_INSTRUCTIONS,
     unfilled_problem,
 };
 use rowmill_core::variables::InstructionVariables;
@@ -31,7 +31,7 @@ fn variables_of_the_flags_go_before_those_of_the_card() {
 #[test]
 fn markers_stay_and_without_variables_so_do_unknown_names() {
     let mut card = card("{{ serverInstructions }} {{agentSkills}} {{json}} {{}}", "");
-    assert_eq!(card.fill_variables(&InstructionVariables::default()), FilledInstruction::default());
+    assert_eq!(card.fill_variables(&InstructionVariables::default()), InstructionFillReport::default());
     let expected = format!("{SERVER_INSTRUCTIONS} {AGENT_SKILLS} {{{{json}}}} {{{{}}}}");
     assert_eq!(card.instruction.unwrap(), expected);
 }
@@ -79,7 +79,7 @@ fn all_that_tells_of_the_day_and_the_machine_is_asked_for_at_once_with_the_flags
 #[test]
 fn what_tells_of_fast_agent_itself_is_left_out_and_noted() {
     let mut card = card("a{{model_specific}}{{agentInternalResources}}b", "");
-    assert_eq!(card.fill_variables(&InstructionVariables::default()), FilledInstruction::default());
+    assert_eq!(card.fill_variables(&InstructionVariables::default()), InstructionFillReport::default());
     assert_eq!(card.instruction.as_deref(), Some("ab"));
     assert_eq!(card.ignored, ["{{model_specific}}", "{{agentInternalResources}}"]);
 }
@@ -97,7 +97,7 @@ fn included_texts_are_listed_once_and_put_in() {
         include("{{file_silent:b.md}}", file("b.md", true)),
         include("{{url:https://h/x}}", IncludeSource::Url("https://h/x".to_owned())),
     ];
-    assert_eq!(card.includes(), expected);
+    assert_eq!(card.instruction_includes(), expected);
     let texts =
         [("{{file: a.md}}", "A {{tone}}"), ("{{file_silent:b.md}}", ""), ("{{url:https://h/x}}", "X")];
     card.insert_includes(&texts.map(|(placeholder, text)| (placeholder.to_owned(), text.to_owned())))

@@ -9,7 +9,7 @@ mod mistakes;
 mod nested_mistakes;
 mod sets;
 
-use rowmill_cards::{AgentCard, CardOrigin, CardText, join_problems, parse_card};
+use rowmill_cards::{AgentCard, CardOrigin, UnparsedCard, join_problems, parse_card};
 use rowmill_types::{Problem, ProblemCode};
 
 /// A small environment.
@@ -23,12 +23,12 @@ fn environment(name: &str) -> Option<String> {
 }
 
 fn local(source: &str, text: &str) -> Result<AgentCard, Problem> {
-    parse_card(&CardText { source, text, origin: CardOrigin::Local { environment: &environment } })
+    parse_card(&UnparsedCard { source, text, origin: CardOrigin::Local { environment: &environment } })
         .map_err(join_problems)
 }
 
 fn remote(source: &str, text: &str) -> Result<AgentCard, Problem> {
-    parse_card(&CardText { source, text, origin: CardOrigin::Remote }).map_err(join_problems)
+    parse_card(&UnparsedCard { source, text, origin: CardOrigin::Remote }).map_err(join_problems)
 }
 
 /// A YAML card that must be valid.

@@ -1,6 +1,6 @@
 //! Messages before the row's: examples of how to answer, with tools and without.
 
-use rowmill_cards::{MessageFileFormat, parse_messages};
+use rowmill_cards::{MessageFileFormat, parse_message_file};
 use rowmill_types::{Message, MessageRole};
 
 use crate::refusal_text;
@@ -8,7 +8,7 @@ use crate::refusal_text;
 #[test]
 fn messages_are_read_from_text_and_from_json() {
     let shape = |text: &str, name: &str| -> Vec<(MessageRole, String)> {
-        let messages = parse_messages(text, MessageFileFormat::from_file_name(name), name).unwrap();
+        let messages = parse_message_file(text, MessageFileFormat::from_file_name(name), name).unwrap();
         messages.into_iter().map(|message| (message.role, message.text)).collect()
     };
     let user = |text: &str| (MessageRole::User, text.to_owned());
@@ -77,7 +77,7 @@ fn messages_that_are_no_texts_are_refused() {
         ),
         ("a.json", r#"[{"role":"assistant"}]"#, "`a.json`: message 1 has a `content` that is not text"),
     ] {
-        let problem = parse_messages(text, MessageFileFormat::from_file_name(name), name).unwrap_err();
+        let problem = parse_message_file(text, MessageFileFormat::from_file_name(name), name).unwrap_err();
         assert_eq!(refusal_text(problem).0, message, "{text}");
     }
 }
@@ -116,7 +116,7 @@ fn calls_of_tools_and_their_results_are_read_in_both_spellings_with_ids_that_eve
         {"role":"tool","tool_call_id":"toolu/2","content":"no clock"},
         {"role":"assistant","content":"It was sent."}]"#;
     for (text, failed) in [(extended, true), (chat, false)] {
-        let messages = parse_messages(text, MessageFileFormat::Json, "a.json").unwrap();
+        let messages = parse_message_file(text, MessageFileFormat::Json, "a.json").unwrap();
         let expected = [
             "User `Where is A-1?`".to_owned(),
             "Assistant `` ex0000001=find{\"n\":\"A-1\"} ex0000002=now{}".to_owned(),

@@ -1,6 +1,6 @@
 //! Messages about mistakes in a card as a whole, word for word.
 
-use rowmill_cards::{CardOrigin, CardText, CardType, join_problems, parse_card};
+use rowmill_cards::{CardOrigin, CardType, UnparsedCard, join_problems, parse_card};
 use rowmill_types::{Problem, ProblemCode};
 
 use crate::{assert_mistakes, local, mistake, refusal_text, remote};
@@ -264,7 +264,8 @@ fn every_field_of_a_type_is_known_to_it() {
 #[test]
 fn all_that_is_wrong_with_a_card_is_reported_at_once_in_the_order_of_the_lines() {
     let text = "modle: m\nname: a\nxyzzy: 1\nshell: maybe\nservers: files\nrequest_params: {max_token: 5}";
-    let problems = parse_card(&CardText { source: "a.yaml", text, origin: CardOrigin::Remote }).unwrap_err();
+    let problems =
+        parse_card(&UnparsedCard { source: "a.yaml", text, origin: CardOrigin::Remote }).unwrap_err();
     let messages: Vec<_> = problems.iter().map(|problem| problem.message.as_str()).collect();
     assert_eq!(
         messages,
@@ -329,7 +330,7 @@ const MANY: [(&str, Option<&str>); 32] = [
 fn a_mistake_in_one_field_hides_none_in_another() {
     let text: String = MANY.iter().map(|(line, _)| format!("{line}\n")).collect();
     let origin = CardOrigin::Local { environment: &|_| None };
-    let problems = parse_card(&CardText { source: "a.yaml", text: &text, origin }).unwrap_err();
+    let problems = parse_card(&UnparsedCard { source: "a.yaml", text: &text, origin }).unwrap_err();
     let reported: Vec<_> = problems.iter().map(|problem| problem.message.clone()).collect();
     let expected = MANY.iter().zip(1..).filter_map(|((_, message), line)| {
         message.map(|message| format!("`a.yaml`, line {line}: {message}"))
@@ -340,7 +341,7 @@ fn a_mistake_in_one_field_hides_none_in_another() {
 #[test]
 fn all_children_that_a_type_lacks_and_all_variables_that_are_not_set_are_reported() {
     let wrong = |text: &str| {
-        let problems = parse_card(&CardText {
+        let problems = parse_card(&UnparsedCard {
             source: "a.yaml",
             text,
             origin: CardOrigin::Local { environment: &|_| None },

@@ -96,7 +96,7 @@ fn the_worker_is_the_one_that_can_be_meant() {
         (vec![("a", plain()), ("b", default), ("c", plain())], None, "b"),
         (vec![("a", plain()), ("b", default)], Some("a"), "a"),
     ] {
-        assert_eq!(set(&table).unwrap().worker(wanted).unwrap().name, expected);
+        assert_eq!(set(&table).unwrap().choose_worker(wanted).unwrap().name, expected);
     }
 }
 
@@ -135,7 +135,7 @@ fn a_worker_that_cannot_be_is_reported() {
             "agents that can be run: `a`",
         ),
     ] {
-        let found = refusal_text(set(&table).unwrap().worker(wanted).unwrap_err());
+        let found = refusal_text(set(&table).unwrap().choose_worker(wanted).unwrap_err());
         assert_eq!(found, (message.to_owned(), hint.to_owned()));
     }
 }

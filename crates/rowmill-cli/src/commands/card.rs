@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use rowmill::{
-    AgentOptions, CardCheck, CardCheckSpec, CardChecks, ConfigFile, ExitCode, Problem, ProblemCode,
-    VariableOptions, WorkSpec, check_agent_cards,
+    AgentOptions, CardCheck, CardCheckSpec, CardChecks, ConfigFile, ExitCode, InstructionVariableOptions,
+    Problem, ProblemCode, WorkSpec, check_agent_cards,
 };
 use serde_json::{Value, json};
 
@@ -88,7 +88,8 @@ pub(crate) fn run_card_command(flags: CardFlags) -> Result<ExitCode, Problem> {
         providers: file.config.providers,
         ..WorkSpec::default()
     };
-    let variables = VariableOptions { pairs: flags.var, files: flags.var_file, json: flags.vars_json };
+    let variables =
+        InstructionVariableOptions { pairs: flags.var, files: flags.var_file, json: flags.vars_json };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args};
-use rowmill::{ExitCode, ExportReport, ExportSpec, InputColumns, Problem, ProblemCode, READER_ENDED};
+use rowmill::{ExitCode, ExportReport, ExportSpec, InputRowInclusion, Problem, ProblemCode, READER_ENDED};
 
 use crate::number_text::{count_phrase, group_digits};
 use crate::output_flags::OutputFlags;
@@ -51,7 +51,7 @@ pub(crate) fn export(flags: ExportFlags) -> Result<ExitCode, Problem> {
         run: flags.run,
         work_dir: flags.work_dir,
         table: flags.output.table()?,
-        input: if flags.no_include_input { InputColumns::Excluded } else { InputColumns::Included },
+        input: if flags.no_include_input { InputRowInclusion::Excluded } else { InputRowInclusion::Included },
         schema: flags.json_schema,
         overwrite: flags.overwrite,
         environment: process_environment().clone(),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use clap::Args;
-use rowmill::results::find_unfinished_run;
+use rowmill::results::unfinished_run_of_output;
 use rowmill::{
-    ColumnSample, ExitCode, FieldDelimiter, HeadNoticeFn, HeadRow, HeadSpec, InputFormat, InputHead,
+    ColumnProfile, ExitCode, FieldDelimiter, HeadNoticeFn, HeadRow, HeadSpec, InputFormat, InputHead,
     InputLocation, InputQuery, InputSpec, Problem, PromptSource,
 };
 use rowmill::{JsonKind, ProblemCode};
@@ -104,7 +104,7 @@ pub(crate) fn head(flags: HeadFlags) -> Result<ExitCode, Problem> {
         ..problem
     };
     let head = runtime.block_on(rowmill::read_head(spec)).map_err(without_flag)?;
-    let run = output.and_then(|path| find_unfinished_run(&path, head.count?));
+    let run = output.and_then(|path| unfinished_run_of_output(&path, head.count?));
     let width = screen_width();
     if let Some(run) = run.filter(|_| !flags.json) {
         printer::talk(&unfinished_lines(run, width).join("\n"));
@@ -158,7 +158,7 @@ fn title(head: &InputHead) -> String {
 
 fn columns(head: &InputHead) -> TextTable {
     let mut table = TextTable::new(&[CellAlign::Left, CellAlign::Left, CellAlign::Left]);
-    let has_gaps = |column: &ColumnSample| column.missing + column.kinds.count_of(JsonKind::Null) > 0;
+    let has_gaps = |column: &ColumnProfile| column.missing + column.kinds.count_of(JsonKind::Null) > 0;
     let empty = if head.columns.iter().any(has_gaps) { "empty" } else { "" };
     table.row(["column", "type", empty]);
     for column in &head.columns {
@@ -289,7 +289,7 @@ struct HeadJson<'h> {
     rows: Option<u64>,
     looked_at: u64,
     bad: u64,
-    columns: &'h [ColumnSample],
+    columns: &'h [ColumnProfile],
     head: Vec<RowJson<'h>>,
 }
 
@@ -316,7 +316,7 @@ impl<'h> RowJson<'h> {
     fn of(row: &'h HeadRow) -> Self {
         let (number, fields, bad) = match &row.row {
             // If a name occurs twice, the row has one value for it.
-            Ok(row) => (row.number(), Some(row.with_fields(std::iter::empty())), None),
+            Ok(row) => (row.number(), Some(row.with_added_fields(std::iter::empty())), None),
             Err(bad) => (bad.number, None, Some(ErrorJson { kind: bad.kind.name(), message: &bad.message })),
         };
         let error = match &row.prompt {
@@ -325,7 +325,7 @@ impl<'h> RowJson<'h> {
         };
         Self {
             row_number: number,
-            row: fields.and_then(|fields| RawValue::from_string(indent_json(fields.text(), 3)).ok()),
+            row: fields.and_then(|fields| RawValue::from_string(indent_json(fields.json_text(), 3)).ok()),
             error,
             prompt: row.prompt.as_ref().and_then(|prompt| prompt.as_deref().ok()),
         }

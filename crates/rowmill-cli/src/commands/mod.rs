@@ -21,7 +21,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, FromArgMatches};
 use rowmill::{Problem, StandardOutput};
 
-use crate::args::{Command, CommandLine, command};
+use crate::args::{Command, CommandLine, clap_command};
 use crate::other_tools::{add_head_tip, add_tip};
 use crate::spec_file::{check_flags_beside_spec, names_spec};
 use crate::{open_files, printer, vocabulary};
@@ -43,7 +43,7 @@ pub fn main() -> ExitCode {
         Err(error) => return wrong_arguments(error),
     };
     let code =
-        check_flags_beside_spec(&command(), &given).and_then(|()| open_files::check()).and_then(|()| {
+        check_flags_beside_spec(&clap_command(), &given).and_then(|()| open_files::check()).and_then(|()| {
             // A handler of signals needs open files, and tokio panics if it gets none.
             crate::signals::outlive_file_size_limit();
             carry_out(arguments.command)
@@ -54,14 +54,15 @@ pub fn main() -> ExitCode {
 /// Parses the command line; returns both the raw and the typed arguments. A spec is complete, so
 /// environment variables that replace flags are ignored beside one.
 fn arguments() -> Result<(ArgMatches, CommandLine), clap::Error> {
-    let given = match without_variables(command()).try_get_matches() {
+    let given = match without_variables(clap_command()).try_get_matches() {
         Ok(given) if names_spec(&given) => {
             vocabulary::use_spec_fields();
             given
         }
-        _ => command().try_get_matches()?,
+        _ => clap_command().try_get_matches()?,
     };
-    let arguments = CommandLine::from_arg_matches(&given).map_err(|error| error.format(&mut command()))?;
+    let arguments =
+        CommandLine::from_arg_matches(&given).map_err(|error| error.format(&mut clap_command()))?;
     Ok((given, arguments))
 }
 
@@ -74,7 +75,7 @@ fn without_variables(command: clap::Command) -> clap::Command {
 /// Prints the problem that stopped a command, and returns the exit code.
 fn report_problem(problem: &Problem) -> rowmill::ExitCode {
     printer::talk(&printer::problem_text(problem));
-    problem.exit()
+    problem.exit_code()
 }
 
 fn carry_out(command_line: Command) -> Result<rowmill::ExitCode, Problem> {
@@ -92,7 +93,7 @@ fn carry_out(command_line: Command) -> Result<rowmill::ExitCode, Problem> {
         Command::Simulate(flags) => simulate::simulate(*flags),
         Command::Completions(flags) => {
             let mut script = Vec::new();
-            clap_complete::generate(flags.shell, &mut command(), "rowmill", &mut script);
+            clap_complete::generate(flags.shell, &mut clap_command(), "rowmill", &mut script);
             printer::data(String::from_utf8_lossy(&script).trim_end())?;
             Ok(rowmill::ExitCode::Ok)
         }
@@ -141,7 +142,7 @@ fn print(error: &clap::Error) -> std::io::Result<()> {
 /// usage with the flag that it suggests, which may differ from the one in the tip.
 fn with_usage(mut error: clap::Error, given: &[String]) -> clap::Error {
     if error.kind() == ErrorKind::UnknownArgument {
-        let mut whole = command();
+        let mut whole = clap_command();
         whole.build();
         error.insert(ContextKind::Usage, ContextValue::StyledStr(usage_of(&mut whole, given)));
     }
@@ -160,7 +161,7 @@ fn usage_of(named: &mut clap::Command, given: &[String]) -> StyledStr {
 
 fn manual() -> Result<rowmill::ExitCode, Problem> {
     let mut page = Vec::new();
-    let mut whole = command().disable_help_subcommand(true);
+    let mut whole = clap_command().disable_help_subcommand(true);
     whole.build();
     clap_mangen::Man::new(whole.clone()).render(&mut page).map_err(internal)?;
     for section in whole.get_subcommands() {

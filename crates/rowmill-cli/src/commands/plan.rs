@@ -2,7 +2,7 @@
 
 use rowmill::wording::actions::SET_PRICES;
 use rowmill::wording::settings::{RPM, TPM};
-use rowmill::{ExitCode, ForecastInterval, Money, PlanLimits, PlanReport, Problem};
+use rowmill::{ExitCode, ForecastInterval, Money, PlanMinuteLimits, PlanReport, Problem};
 
 use crate::args::PlanFlags;
 use crate::number_text::{count_phrase, duration_text, group_digits};
@@ -76,7 +76,7 @@ fn text(report: &PlanReport, budget: Option<&PlannedBudget>) -> String {
                 limits(report)
             )
         }
-        None if report.limits != PlanLimits::default() => {
+        None if report.limits != PlanMinuteLimits::default() => {
             "time:   unknown, because answer length is unknown; use `--sample-calls N` for an estimate"
                 .to_owned()
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rowmill::results::QueryContext;
-use rowmill::{ExitCode, MessageText, Problem};
+use rowmill::{DiagnosticText, ExitCode, Problem};
 
 use crate::number_text::group_digits;
 use crate::printer::{self, OutputReader};
@@ -19,13 +19,13 @@ const WIDEST: usize = 40;
 /// Runs a query over the results of a run and prints its rows.
 pub(crate) fn query(output: &Path, sql: &str, json: bool) -> Result<ExitCode, Problem> {
     let surroundings = QueryContext {
-        notice: Arc::new(|text: MessageText| printer::talk(&printer::warning_line(&text))),
+        notice: Arc::new(|text: DiagnosticText| printer::talk(&printer::warning_line(&text))),
         environment: process_environment().clone(),
     };
     if json {
         let mut reader = Ok(OutputReader::Reading);
         rowmill::results::query_results(output, sql, surroundings, |row| {
-            reader = printer::data(row.text());
+            reader = printer::data(row.json_text());
             reader == Ok(OutputReader::Reading)
         })?;
         return reader.map(|_| ExitCode::Ok);

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rowmill::results::{
-    self, FieldSummary, ResultsOverview, ResultsSpec, RunDiff, TelemetrySummary, UnfinishedRun,
-    ValueDistribution,
+    self, FieldSummary, ResultsOverview, ResultsOverviewSpec, RowTelemetrySummary, RunDiff,
+    TelemetryDistribution, UnfinishedRun,
 };
 use rowmill::{ExitCode, JsonKind, Problem};
 
@@ -74,12 +74,12 @@ pub(crate) fn run_results_command(flags: &ResultsFlags) -> Result<ExitCode, Prob
         })?;
         return Ok(if diff.is_same() { ExitCode::Ok } else { ExitCode::RowsFailed });
     }
-    let spec = ResultsSpec {
+    let spec = ResultsOverviewSpec {
         output: flags.output.clone(),
         telemetry: flags.telemetry.clone(),
         failures: usize::try_from(flags.failures).unwrap_or(usize::MAX),
     };
-    let found = results::read_results(&spec)?;
+    let found = results::summarize_results(&spec)?;
     printer::report(&if flags.json {
         serde_json::to_string_pretty(&found).unwrap_or_default()
     } else {
@@ -223,7 +223,7 @@ fn number(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-fn telemetry_lines(telemetry: &TelemetrySummary, width: usize) -> Vec<String> {
+fn telemetry_lines(telemetry: &RowTelemetrySummary, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for (title, unit, found) in [
         ("tokens in", "", &telemetry.input_tokens),
@@ -244,7 +244,7 @@ fn telemetry_lines(telemetry: &TelemetrySummary, width: usize) -> Vec<String> {
     lines
 }
 
-fn histogram(title: &str, unit: &str, found: &ValueDistribution, width: usize) -> Vec<String> {
+fn histogram(title: &str, unit: &str, found: &TelemetryDistribution, width: usize) -> Vec<String> {
     let shown = |value: f64| number(if value >= 100.0 { value.round() } else { value });
     let quantiles = [("p50", found.p50), ("p90", found.p90), ("p99", found.p99), ("max", found.max)];
     let quantiles: Vec<String> =

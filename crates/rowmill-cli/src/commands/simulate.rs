@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use rowmill::{ExitCode, Problem, ProblemCode};
-use rowmill_simulator::{AnswerRules, Simulator, SimulatorScript};
+use rowmill_simulator::{SimulatedAnswerRules, Simulator, SimulatorScript};
 
 use crate::printer;
 use crate::signals::SignalListener;
@@ -64,13 +64,13 @@ fn script(flags: SimulateFlags) -> Result<SimulatorScript, Problem> {
 }
 
 /// The rules in a file.
-fn rules(path: &Path) -> Result<AnswerRules, Problem> {
+fn rules(path: &Path) -> Result<SimulatedAnswerRules, Problem> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Problem::new(ProblemCode::TextUnreadable, format!("cannot read the script `{}`", path.display()))
             .cause(error)
             .hint("pass a file of rules with `--script`")
     })?;
-    AnswerRules::read(&path.display().to_string(), &text).map_err(|error| {
+    SimulatedAnswerRules::read(&path.display().to_string(), &text).map_err(|error| {
         Problem::new(ProblemCode::Usage, "invalid script")
             .cause(error)
             .hint("fix the rule; `docs/simulate.md` describes the rules")

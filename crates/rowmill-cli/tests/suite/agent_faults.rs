@@ -4,7 +4,9 @@ use std::fs;
 use std::path::Path;
 
 use crate::faults_support::{Home, assert_all_ok, attempts};
-use rowmill_testkit::{CallView, RecordedRole, SimulatedAnswer, SimulatedFault, Simulator, SimulatorScript};
+use rowmill_testkit::{
+    RecordedRole, SimulatedAnswer, SimulatedCallView, SimulatedFault, Simulator, SimulatorScript,
+};
 use serde_json::{Value, json};
 
 const ROWS: usize = 300;
@@ -160,12 +162,14 @@ fn kind(row: usize) -> &'static Kind {
 }
 
 /// Calls the tool of the row, then answers with what it received.
-fn reply(seen: &CallView<'_>) -> SimulatedAnswer {
+fn reply(seen: &SimulatedCallView<'_>) -> SimulatedAnswer {
     let row = seen.prompt.split(' ').nth(1).unwrap().parse().unwrap();
     if seen.turn == 1 {
         let (name, arguments) = (kind(row).call)(row);
         return match arguments {
-            Value::Null => SimulatedAnswer::Fail(SimulatedFault::status(200).with_body(broken_call(name))),
+            Value::Null => {
+                SimulatedAnswer::Fail(SimulatedFault::from_status(200).with_body(broken_call(name)))
+            }
             arguments => {
                 SimulatedAnswer::Calls { text: String::new(), calls: vec![(name.to_owned(), arguments)] }
             }
@@ -223,8 +227,9 @@ fn processes(folder: &Path) -> Vec<String> {
 
 #[test]
 fn tools_that_go_wrong_are_reported_to_the_model_and_disturb_no_other_row() {
-    let simulator =
-        Simulator::start_blocking(SimulatorScript::new().forget_prompts().keep_requests(0).reply(reply));
+    let simulator = Simulator::start_blocking(
+        SimulatorScript::new().forget_prompts().keep_requests(0).answer_calls(reply),
+    );
     let home = Home::with_rows(ROWS);
     prepare(&home);
     let limit = LIMIT.to_string();

@@ -206,7 +206,7 @@ fn assert_cut_call_is_traced(home: &Home) {
 
 #[test]
 fn a_call_that_waited_for_its_turn_at_the_kill_never_left_and_is_made() {
-    let script = SimulatorScript::new().reply(|seen| match seen.turn {
+    let script = SimulatorScript::new().answer_calls(|seen| match seen.turn {
         1 => SimulatedAnswer::Calls {
             text: String::new(),
             calls: vec![("once__hang".into(), json!({"label": seen.prompt}))],
@@ -248,7 +248,7 @@ fn wait_for_turns(home: &Home, turns: usize) {
 
 #[test]
 fn a_tool_that_ran_at_the_kill_is_called_again_only_if_it_may_run_twice() {
-    let script = SimulatorScript::new().reply(|seen| match seen.turn {
+    let script = SimulatorScript::new().answer_calls(|seen| match seen.turn {
         1 => {
             let server = seen.prompt.split('#').nth(1).unwrap();
             let calls = vec![(format!("{server}__hang"), json!({"label": server}))];

@@ -61,7 +61,7 @@ fn turns_count_those_of_all_members_together() {
 
 /// A priced provider, and a card for it with a limit on answers.
 fn priced(script: SimulatorScript) -> (rowmill_testkit::Simulator, Place) {
-    let (simulator, place) = scripted(script.price(parse_flags::price("input=1,output=4").unwrap()));
+    let (simulator, place) = scripted(script.price(parse_flags::parse_price("input=1,output=4").unwrap()));
     place.write("rowmill.toml", "[prices.\"generic.m\"]\ninput = 1.0\noutput = 4.0\n");
     (simulator, place)
 }

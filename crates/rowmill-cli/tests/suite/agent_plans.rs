@@ -302,7 +302,7 @@ fn a_maker_asks_until_one_answer_leads() {
             2,
         ),
     ] {
-        let script = rowmill_testkit::SimulatorScript::new().answer(move |_, time| {
+        let script = rowmill_testkit::SimulatorScript::new().answer_prompts(move |_, time| {
             let index = usize::try_from(time).unwrap_or_default() - 1;
             rowmill_testkit::SimulatedAnswer::Text(answers.get(index).cloned().unwrap_or_default())
         });

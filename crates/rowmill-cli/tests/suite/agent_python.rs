@@ -312,7 +312,7 @@ fn prying(rows: usize, config: &str) -> Home {
 
 /// A model that calls these tools one after the other and then answers with their results.
 fn calls_each(tools: &'static [&'static str]) -> SimulatorScript {
-    SimulatorScript::new().reply(move |seen| match tools.get(seen.turn as usize - 1) {
+    SimulatorScript::new().answer_calls(move |seen| match tools.get(seen.turn as usize - 1) {
         Some(tool) => {
             SimulatedAnswer::Calls { text: String::new(), calls: vec![((*tool).to_owned(), json!({}))] }
         }

@@ -98,10 +98,11 @@ fn a_second_ctrl_c_cuts_calls_and_a_resume_asks_only_those_again() {
 
 #[test]
 fn a_second_ctrl_c_while_a_tool_runs_loses_nothing_that_was_paid_for() {
-    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| SimulatedAnswer::Calls {
-        text: String::new(),
-        calls: vec![("once__hang".into(), json!({"label": seen.prompt}))],
-    }));
+    let simulator =
+        Simulator::start_blocking(SimulatorScript::new().answer_calls(|seen| SimulatedAnswer::Calls {
+            text: String::new(),
+            calls: vec![("once__hang".into(), json!({"label": seen.prompt}))],
+        }));
     let (_tools, home) = Tools::start(1);
     let mut running = run(&home).on(&simulator).args(&["--agent", "solo", "--final-summary"]).start();
     wait_for_calls(&home, 1);

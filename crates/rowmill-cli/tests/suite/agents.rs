@@ -137,7 +137,7 @@ fn agent_says_which_card_works_on_rows() {
 
 #[test]
 fn cards_come_from_files_folders_and_addresses() {
-    let script = script(&json!([])).text("far.md", "---\ntype: chain\nsequence: [a]\n---\n");
+    let script = script(&json!([])).serve_text("far.md", "---\ntype: chain\nsequence: [a]\n---\n");
     let (simulator, place) = scripted(script);
     write_cards(&place, &[A]);
     place.write("cards/README.md", "No card.\n");
@@ -160,7 +160,7 @@ fn a_card_from_elsewhere_may_not_read_files() {
         ("---\nmodel: generic.m\nfunction_tools: [x.py:f]\n---\nHi.", "function_tools"),
         ("---\nmodel: ${HOME}\n---\nHi.", "${HOME}"),
     ] {
-        let (simulator, place) = scripted(script(&json!([])).text("far.md", card));
+        let (simulator, place) = scripted(script(&json!([])).serve_text("far.md", card));
         write_prompt(&place, "hello");
         let far = format!("{}/text/far.md", simulator.url());
         place.run_rows(&["--agent-card", &far, "-p", "{{p}}"]).code(1).says(message);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rowmill_testkit::{CallView, ScriptedTurn, SimulatedAnswer, SimulatorScript};
+use rowmill_testkit::{ScriptedTurn, SimulatedAnswer, SimulatedCallView, SimulatorScript};
 use serde_json::json;
 
 use crate::agents_support::{with_programs, write_cards};
@@ -21,7 +21,7 @@ fn tools(place: &Place) -> String {
 }
 
 /// Two turns with a tool, then the answer.
-fn two_tool_turns(seen: &CallView<'_>) -> SimulatedAnswer {
+fn two_tool_turns(seen: &SimulatedCallView<'_>) -> SimulatedAnswer {
     let look = |step: &str| {
         let arguments = json!({"key": format!("{} {step}", seen.prompt)});
         SimulatedAnswer::Calls { text: String::new(), calls: vec![("look".to_owned(), arguments)] }
@@ -34,7 +34,7 @@ fn two_tool_turns(seen: &CallView<'_>) -> SimulatedAnswer {
 }
 
 fn script() -> SimulatorScript {
-    SimulatorScript::new().keep_requests(0).reply(two_tool_turns)
+    SimulatorScript::new().keep_requests(0).answer_calls(two_tool_turns)
 }
 
 /// A card with the function, and rows with prompts of their own.
@@ -78,7 +78,7 @@ fn agents_with_tools_and_thinking_give_the_same_in_both_lanes_over_every_protoco
     for model in &MODELS[..4] {
         // Thoughts are signed by those vendors that do so, and have to be sent back unchanged.
         let script = || {
-            SimulatorScript::new().reply(|seen: &CallView<'_>| match two_tool_turns(seen) {
+            SimulatorScript::new().answer_calls(|seen: &SimulatedCallView<'_>| match two_tool_turns(seen) {
                 SimulatedAnswer::Calls { calls, .. } => {
                     let turn =
                         calls.into_iter().fold(ScriptedTurn::new().think(), |turn, (name, arguments)| {
@@ -100,9 +100,9 @@ fn agents_with_tools_and_thinking_give_the_same_in_both_lanes_over_every_protoco
 fn rows_that_need_more_turns_go_on_while_others_have_ended() {
     // One row fails for good in its second turn, one loses a result, one needs no tool at all.
     let script = || {
-        SimulatorScript::new().reply(|seen: &CallView<'_>| match (seen.prompt, seen.turn) {
+        SimulatorScript::new().answer_calls(|seen: &SimulatedCallView<'_>| match (seen.prompt, seen.turn) {
             ("row 1", 1) => SimulatedAnswer::Text("at once".to_owned()),
-            ("row 2", 2) => SimulatedAnswer::Fail(rowmill_testkit::SimulatedFault::status(400)),
+            ("row 2", 2) => SimulatedAnswer::Fail(rowmill_testkit::SimulatedFault::from_status(400)),
             _ => two_tool_turns(seen),
         })
     };
@@ -116,7 +116,7 @@ fn rows_that_need_more_turns_go_on_while_others_have_ended() {
 fn a_new_process_for_every_round_calls_each_tool_once() {
     let batches = rowmill_testkit::SimulatedBatches::new().duration(LONG);
     let (simulator, mut place) = provided(script().batches(batches));
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     write_agent(&mut place, MODEL, 20);
     place.run_rows(&[FLAGS, DETACHED].concat()).code(5);
     for code in [5, 5, 0] {

@@ -18,7 +18,7 @@ fn held(rows: usize) -> (Simulator, Place) {
 
 fn held_with(script: SimulatorScript, rows: usize) -> (Simulator, Place) {
     let (simulator, place) = scripted(script.key(KEY).batches(SimulatedBatches::new().duration(LONG)));
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     place.write_rows(rows);
     (simulator, place)
 }
@@ -55,7 +55,7 @@ fn status_asks_the_provider_and_prints_the_state_first() {
     submit(&place);
     let ended = place.rowmill(&["batch", "status"]).ok().says("which has the last submitted job in ");
     assert_eq!(first_line(&ended), "Batch job status: validating");
-    simulator.advance_jobs(LONG / 2);
+    simulator.advance_job_clock(LONG / 2);
     let ended = place.rowmill(&["batch", "status"]).ok();
     assert_eq!(first_line(&ended), "Batch job status: in_progress");
     assert!(ended.stdout.contains("at most $"), "{}", ended.stdout);
@@ -191,7 +191,7 @@ fn status_waits_until_no_job_is_out() {
 fn cancelled_jobs_keep_what_they_had_finished_and_retry_sends_the_rest() {
     let (simulator, place) = held(20);
     submit(&place);
-    simulator.advance_jobs(LONG / 2);
+    simulator.advance_job_clock(LONG / 2);
     let ended = place.rowmill(&["batch", "cancel", "--no-wait"]).code(5);
     assert_eq!(first_line(&ended), "Batch job status: cancelling");
     simulator.finish_jobs();

@@ -49,7 +49,9 @@ fn error_of(place: &Place, row: u64) -> Value {
 fn trial_1_a_row_in_the_error_file_has_the_words_of_the_provider_and_a_row_in_no_file_is_reported_as_missing()
 {
     let (simulator, place) = at_once(jobs(), &FIVE);
-    run_texts(&place, &[BATCH, &["--retries", "0"]]).code(3).says("completed: 3 of 5 requests answered, 1 failed, 1 without an answer");
+    run_texts(&place, &[BATCH, &["--retries", "0"]])
+        .code(3)
+        .says("completed: 3 of 5 requests answered, 1 failed, 1 without an answer");
     assert_eq!(ok_rows(&place), [1, 3, 5]);
     let refused = error_of(&place, 2);
     assert_eq!(
@@ -90,7 +92,7 @@ fn trial_3_an_expired_job_keeps_the_answers_that_were_paid_for() {
         let (simulator, place) = held(jobs().window(LONG / 2), &["a", "b", "c", "d", "e"]);
         let flags = ["-m", model, "-p", "{{t}}"];
         place.run_rows(&[&flags[..], DETACHED].concat()).code(5);
-        simulator.advance_jobs(LONG / 2);
+        simulator.advance_job_clock(LONG / 2);
         let ended = retrieve(&place).code(5);
         let kept = ok_rows(&place);
         assert!(!kept.is_empty() && kept.len() < 5, "{model}: {kept:?} {}", ended.stderr);
@@ -187,7 +189,7 @@ fn trial_7_two_commands_at_once_make_one_set_of_jobs() {
     assert_eq!((ended.len(), waiting.len()), (1, 1));
     let refused = ended.remove(0).code(1);
     assert!(refused.stderr.contains("error[RM1"), "{}", refused.stderr);
-    simulator.release_jobs();
+    simulator.restart_job_clock();
     simulator.finish_jobs();
     finish(waiting.remove(0)).ok();
     assert_eq!(ok_rows(&place), [1, 2, 3]);
@@ -199,7 +201,7 @@ fn trial_7_two_commands_at_once_make_one_set_of_jobs() {
 fn trial_7_many_resumes_at_once_send_no_row_twice() {
     let (simulator, place) = held(jobs().time_scale(1e9), &["a", "b [[503x1]]", "c"]);
     run_texts(&place, &[DETACHED]).code(5);
-    simulator.release_jobs();
+    simulator.restart_job_clock();
     simulator.finish_jobs();
     let resume = [&["-m", crate::lanes_support::MODEL, "-p", "{{t}}", "--resume"], BATCH].concat();
     let all: Vec<_> = (0..6).map(|_| place.start_rows(&resume)).collect();
@@ -295,7 +297,7 @@ fn trial_10_every_answer_is_checked_against_the_schema_extra_fields_included() {
     let extra = json!({"label": "good", "score": 1, "note": "not in the schema"});
     let script = move || {
         let extra = extra.clone();
-        SimulatorScript::new().reply(move |seen| match seen.prompt.contains("extra") {
+        SimulatorScript::new().answer_calls(move |seen| match seen.prompt.contains("extra") {
             true => rowmill_testkit::SimulatedAnswer::Text(extra.to_string()),
             false => rowmill_testkit::SimulatedAnswer::Default,
         })
@@ -314,10 +316,10 @@ fn google_loses_an_expired_job_and_every_row_is_sent_again() {
     let (simulator, place) = held(jobs().window(LONG / 2), &["a", "b"]);
     let flags = ["-m", "google.m", "-p", "{{t}}", "--retries", "1"];
     place.run_rows(&[&flags[..], DETACHED].concat()).code(5);
-    simulator.advance_jobs(LONG / 2);
+    simulator.advance_job_clock(LONG / 2);
     retrieve(&place).code(5).says("2 rows still pending");
     assert_eq!((simulator.stats().batches.jobs, simulator.stats().batches.answers), (2, 0));
-    simulator.advance_jobs(LONG / 2);
+    simulator.advance_job_clock(LONG / 2);
     retrieve(&place).code(3);
     for error in each(&place.json("out.jsonl"), "/error") {
         assert_eq!((&error["type"], &error["attempts"]), (&json!("ServerError"), &json!(2)), "{error}");

@@ -54,11 +54,11 @@ fn what_jobs_have_not_finished_when_the_deadline_is_near_is_sent_live() {
 #[test]
 fn a_run_that_is_killed_while_its_jobs_are_cancelled_goes_on_live() {
     let (simulator, place) = place_with(SimulatedBatches::new().duration(HOUR), "100s");
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     let flags = ["-m", MODEL, "--lane", "auto", "--poll-every", "10ms", "--deadline"];
     let mut first = place.start_rows(&[&flags[..], &["110s"], &QUICK].concat());
     simulator.wait_until_blocking(|stats| stats.batches.jobs == 1);
-    simulator.advance_jobs(HOUR / 2);
+    simulator.advance_job_clock(HOUR / 2);
     let is_cancelling = || simulator.stats().batches.jobs_by_state.get("cancelling") == Some(&1);
     wait_for(|| is_cancelling().then_some(()));
     first.kill().unwrap();
@@ -75,11 +75,11 @@ fn a_run_that_is_killed_while_its_jobs_are_cancelled_goes_on_live() {
 #[test]
 fn what_a_switched_run_has_left_is_collected_and_not_submitted_again() {
     let (simulator, place) = place_with(SimulatedBatches::new().duration(HOUR), "100s");
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     let flags = ["-m", MODEL, "--lane", "auto", "--poll-every", "10ms", "--deadline", "110s"];
     let mut first = place.start_rows(&[&flags[..], &QUICK].concat());
     simulator.wait_until_blocking(|stats| stats.batches.jobs == 1);
-    simulator.advance_jobs(HOUR / 2);
+    simulator.advance_job_clock(HOUR / 2);
     wait_for(|| simulator.stats().batches.jobs_by_state.get("cancelling").copied());
     first.kill().unwrap();
     first.wait().unwrap();
@@ -112,7 +112,7 @@ fn nobody_can_switch_for_a_run_that_is_left() {
     );
     assert_eq!(simulator.stats().batches.jobs, 0);
     // `--lane batch` stops waiting at the deadline, as ever.
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     let flags = ["-m", MODEL, "--lane", "batch", "--deadline", "1s"];
     place.run_rows(&flags).code(4);
     assert_eq!(simulator.stats().answers, 0);

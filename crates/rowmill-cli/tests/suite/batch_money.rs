@@ -23,12 +23,12 @@ fn priced(rows: usize, more: &str) -> (Simulator, Place) {
 /// The same, with jobs that end only when a test lets them.
 fn held(rows: usize, config: &str) -> (Simulator, Place) {
     let (simulator, place) = with_prices(SimulatedBatches::new().duration(LONG), (rows, ""), config);
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     (simulator, place)
 }
 
 fn with_prices(batches: SimulatedBatches, (rows, more): (usize, &str), config: &str) -> (Simulator, Place) {
-    let price = parse_flags::price("input=100,output=400").unwrap();
+    let price = parse_flags::parse_price("input=100,output=400").unwrap();
     let (simulator, place) = provided(SimulatorScript::new().price(price).batches(batches));
     place.write("rowmill.toml", format!("{PRICES}{config}"));
     write_texts(&place, (1..=rows).map(|row| format!("row {row:04}{more}")));
@@ -89,7 +89,7 @@ fn the_worst_case_of_a_job_is_reserved_before_it_is_created_and_a_budget_is_neve
     let spent = charged(&simulator);
     assert!(spent <= budget && spent > budget - ROW, "{spent}");
     // A higher budget goes on where it stopped.
-    simulator.release_jobs();
+    simulator.restart_job_clock();
     let done = simulator.stats().batches.answers;
     assert!(done < 60);
     let (resumed, enough) = (&["--resume", "--max-cost", "50"], 60);

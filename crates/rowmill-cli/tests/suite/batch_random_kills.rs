@@ -48,7 +48,7 @@ fn run_in_twenty_jobs(provider: BatchProvider, rows: u64) -> BatchRun {
 
 fn killed_at_random(provider: BatchProvider, (rows, kills): (u64, u64), seed: u64) {
     let run = run_in_twenty_jobs(provider, rows);
-    run.simulator.hold_jobs();
+    run.simulator.stop_job_clock();
     let mut dice = Dice(seed);
     for _ in 0..kills {
         // Most are killed early, while rows are read and jobs are submitted.
@@ -59,9 +59,9 @@ fn killed_at_random(provider: BatchProvider, (rows, kills): (u64, u64), seed: u6
             std::thread::park_timeout(moment.saturating_duration_since(Instant::now()));
         }
         kill(child);
-        run.simulator.advance_jobs(LONGEST_JOB / u32::try_from(kills).unwrap());
+        run.simulator.advance_job_clock(LONGEST_JOB / u32::try_from(kills).unwrap());
     }
-    run.simulator.release_jobs();
+    run.simulator.restart_job_clock();
     run.resume();
     run.assert_whole();
     println!(

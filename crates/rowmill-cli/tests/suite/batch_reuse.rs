@@ -1,7 +1,7 @@
 //! What a run reuses or sends beside its prompts, in the batch lane: answers, files, other models.
 
 use rowmill_testkit::sample_files::{pdf, png};
-use rowmill_testkit::{CallView, SimulatedAnswer, SimulatedFault, SimulatorScript};
+use rowmill_testkit::{SimulatedAnswer, SimulatedCallView, SimulatedFault, SimulatorScript};
 use serde_json::json;
 
 use crate::lanes_support::{BATCH, BothLanes, MODEL, provided, write_texts};
@@ -100,9 +100,11 @@ fn attached_files_are_inside_the_requests_of_jobs() {
 #[test]
 fn rows_that_a_model_does_not_answer_go_to_the_fallback_model_in_a_further_job() {
     let script = || {
-        SimulatorScript::new().reply(|seen: &CallView<'_>| match (seen.model, seen.prompt.contains("hard")) {
-            ("first", true) => SimulatedAnswer::Fail(SimulatedFault::status(503)),
-            (model, _) => SimulatedAnswer::Text(format!("{} by {model}", seen.prompt)),
+        SimulatorScript::new().answer_calls(|seen: &SimulatedCallView<'_>| {
+            match (seen.model, seen.prompt.contains("hard")) {
+                ("first", true) => SimulatedAnswer::Fail(SimulatedFault::from_status(503)),
+                (model, _) => SimulatedAnswer::Text(format!("{} by {model}", seen.prompt)),
+            }
         })
     };
     let prepare = |place: &mut Place| write_texts(place, ["a", "hard b", "c", "hard d", "e [[400]]"]);

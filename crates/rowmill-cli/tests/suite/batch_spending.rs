@@ -14,7 +14,7 @@ const FLAGS: [&str; 5] = ["-m", MODEL, "--lane", "batch", "--final-summary"];
 fn held(rows: usize) -> (Simulator, Place) {
     let jobs = SimulatedBatches::new().duration(Duration::from_secs(3_600));
     let (simulator, place) = scripted(SimulatorScript::new().key(KEY).batches(jobs));
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     place.write_rows(rows);
     (simulator, place)
 }
@@ -48,7 +48,7 @@ fn assert_about(one: f64, other: f64) {
 }
 
 #[test]
-fn answers_that_no_row_wants_any_more_count_and_are_told_of() {
+fn answers_that_no_row_wants_any_more_count_and_are_reported() {
     let (simulator, place) = held(3);
     run(&place, &["--detach"]).code(5);
     // Other texts of the same length: two of the three answers are for nobody.

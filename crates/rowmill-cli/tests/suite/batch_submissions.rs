@@ -38,7 +38,7 @@ fn a_server_that_accepts_no_connection_is_reported_at_once_and_given_up_after_th
 }
 
 #[test]
-fn who_stops_waiting_before_anything_was_submitted_is_told_so() {
+fn who_stops_waiting_before_anything_was_submitted_learns_that() {
     let place = nobody_listens(2);
     let waiting = place.start_rows(&BATCH);
     let list = || serde_json::from_str::<Value>(&place.rowmill(&["batch", "list", "--json"]).ok().stdout);
@@ -83,7 +83,7 @@ fn jobs_that_were_never_created_lock_nothing() {
 fn the_reason_of_a_refused_job_is_shown_by_every_command() {
     let jobs = SimulatedBatches::new().duration(Duration::from_secs(60));
     let (simulator, place) = with(jobs.validation_error("duplicate_custom_id", 3), 4);
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     place.run_rows(&[&BATCH[..], &["--detach"]].concat()).code(5);
     simulator.finish_jobs();
     let status = place.rowmill(&["batch", "status"]).ok().stdout;
@@ -97,16 +97,16 @@ fn the_reason_of_a_refused_job_is_shown_by_every_command() {
 }
 
 #[test]
-fn requests_without_an_answer_are_told_from_answers_and_failures() {
+fn requests_without_an_answer_are_distinguished_from_answers_and_failures() {
     let duration = Duration::from_secs(3_600);
     let jobs = SimulatedBatches::new().duration(duration).window(duration / 2);
     let (simulator, place) = with(jobs, 0);
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     let rows: String = (1..=9).map(|n| format!("{{\"n\":\"row {n}\"}}\n")).collect();
     place.write("rows.jsonl", format!("{{\"n\":\"[[400x1]]\"}}\n{rows}"));
     let flags = ["--detach", "-p", "{{n}}"];
     place.run_rows(&[&BATCH[..], &flags].concat()).code(5);
-    simulator.advance_jobs(duration / 2);
+    simulator.advance_job_clock(duration / 2);
     let ended = place.rowmill(&["batch", "retrieve"]).code(5);
     let line = ended.stderr.lines().find(|line| line.contains(" expired: ")).unwrap();
     assert!(line.contains(" of 10 requests answered") && line.contains(" without an answer"), "{line}");

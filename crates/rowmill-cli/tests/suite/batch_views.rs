@@ -15,7 +15,7 @@ const LONG: Duration = Duration::from_secs(3_600);
 fn held(rows: usize) -> (Simulator, Place) {
     let script = SimulatorScript::new().key(KEY).batches(SimulatedBatches::new().duration(LONG));
     let (simulator, place) = scripted(script);
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     place.write_rows(rows);
     (simulator, place)
 }
@@ -69,7 +69,8 @@ fn before_a_table_is_written_its_envelopes_are_named() {
     let (simulator, place) = held(2);
     let flags = ["run", "-i", "rows.jsonl", "-o", "res.csv", "--detach"];
     place.rowmill(&[&flags[..], &BATCH].concat()).code(5);
-    let ended = place.rowmill(&["batch", "retrieve"]).code(5).says("res.csv is written once no row is pending");
+    let ended =
+        place.rowmill(&["batch", "retrieve"]).code(5).says("res.csv is written once no row is pending");
     let named = ended.stdout.trim();
     assert!(named.ends_with("envelopes.jsonl") && std::path::Path::new(named).exists(), "{named}");
     assert!(!place.exists("res.csv"));
@@ -101,7 +102,7 @@ fn a_run_of_the_current_folder_comes_before_a_later_one_and_several_are_not_canc
 fn ages_are_those_of_our_own_clock_and_the_window_is_never_longer_than_it_is() {
     let (simulator, place) = held(1);
     // The provider's clock is ahead.
-    simulator.advance_jobs(50 * LONG);
+    simulator.advance_job_clock(50 * LONG);
     submit(&place, &[]);
     let text = place.rowmill(&["batch", "status"]).ok().stdout;
     let line = text.lines().find(|line| line.starts_with("age: ")).unwrap();

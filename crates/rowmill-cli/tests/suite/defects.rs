@@ -92,8 +92,8 @@ fn defect_4_one_bad_byte_surrogate_or_line_fails_its_row_and_no_other() {
 fn defect_4_a_lone_surrogate_in_an_answer_does_not_abort_the_run() {
     let body = r#"{"id":"x","object":"chat.completion","model":"m","choices":[{"index":0,"finish_reason":"stop",
         "message":{"role":"assistant","content":"half \ud83d a pair"}}]}"#;
-    let script = SimulatorScript::new().answer(move |prompt, _| match prompt {
-        "row 2" => SimulatedAnswer::Fail(rowmill_testkit::SimulatedFault::status(200).with_body(body)),
+    let script = SimulatorScript::new().answer_prompts(move |prompt, _| match prompt {
+        "row 2" => SimulatedAnswer::Fail(rowmill_testkit::SimulatedFault::from_status(200).with_body(body)),
         _ => SimulatedAnswer::Default,
     });
     let simulator = Simulator::start_blocking(script);

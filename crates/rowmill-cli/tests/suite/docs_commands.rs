@@ -81,7 +81,7 @@ fn every_command_in_the_docs_is_one_that_the_program_takes() {
         // `…` stands for arguments that the reader knows; they may be missing.
         let shortened = words.iter().any(|word| word == "…");
         let words = words.into_iter().filter(|word| word != "…");
-        if let Err(error) = rowmill_cli::command().try_get_matches_from(words) {
+        if let Err(error) = rowmill_cli::clap_command().try_get_matches_from(words) {
             let harmless = match error.kind() {
                 ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => true,
                 ErrorKind::MissingRequiredArgument => shortened,

@@ -51,7 +51,7 @@ fn folder(place: &Place) -> BTreeMap<String, Vec<u8>> {
 /// A provider that removes `gone.pdf` when it is first called.
 fn removing(place: &Arc<Place>) -> Simulator {
     let gone = place.path("papers/gone.pdf");
-    let script = SimulatorScript::new().key(KEY).answer(move |_, _| {
+    let script = SimulatorScript::new().key(KEY).answer_prompts(move |_, _| {
         // It exists only at the first call.
         drop(fs::remove_file(&gone));
         SimulatedAnswer::Text("seen".into())

@@ -77,7 +77,7 @@ fn envelopes_are_in_input_order_though_the_first_row_ends_last() {
     let ledger = place.read(".out.jsonl.rowmill/ledger-1.jsonl");
     assert_eq!(ledger.matches("\"event\":\"row_ended\"").count(), 3);
     assert!(!arrived.contains("\"row_number\":1,"));
-    simulator.drip(1 << 20);
+    simulator.release_bytes(1 << 20);
     finish(child).code(3);
     assert_eq!(row_numbers(&place.json("out.jsonl")), [1, 2, 3, 4]);
     assert_eq!(row_numbers(&place.json("bad.jsonl")), [4]);

@@ -82,7 +82,7 @@ impl Answered {
             .latency(Duration::from_millis(1))
             .jitter(Duration::from_millis(9))
             .forget_prompts()
-            .answer(move |prompt, _| {
+            .answer_prompts(move |prompt, _| {
                 *counts.lock().unwrap().entry(prompt.to_owned()).or_default() += 1;
                 SimulatedAnswer::Text(format!("answer to {prompt}"))
             })
@@ -193,7 +193,7 @@ fn the_same_holds_when_the_provider_fails_now_and_then() {
     let answered = Answered::default();
     let script = answered
         .script(2)
-        .fault(FaultTrigger::Rate(0.02), SimulatedFault::status(500))
+        .fault(FaultTrigger::Rate(0.02), SimulatedFault::from_status(500))
         .fault(FaultTrigger::Rate(0.02), SimulatedFault::Reset);
     killed_and_resumed(script, &answered, 12);
 }

@@ -186,7 +186,7 @@ fn a_quota_that_is_used_up_stops_the_run_without_a_failed_row_if_the_user_says_s
 fn a_quota_that_is_used_up_is_waited_for_and_the_reason_is_reported() {
     // OpenAI does not report when a quota is renewed, but a proxy in front of it may.
     let body = r#"{"error":{"message":"You exceeded your current quota.","type":"insufficient_quota","code":"insufficient_quota"}}"#;
-    let spent = SimulatedFault::status(429).with_header("retry-after", "1").with_body(body);
+    let spent = SimulatedFault::from_status(429).with_header("retry-after", "1").with_body(body);
     for model in ["generic.m", "responses.m"] {
         let simulator =
             Simulator::start_blocking(SimulatorScript::new().fault(FaultTrigger::Nth(21), spent.clone()));

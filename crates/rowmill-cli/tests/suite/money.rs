@@ -14,7 +14,7 @@ const MODEL: &str = "generic.m?max_tokens=50";
 
 /// A provider with prices, whose answers have 10 to 50 tokens.
 fn script() -> SimulatorScript {
-    let price = parse_flags::price("input=1,cached=0.1,output=4").unwrap();
+    let price = parse_flags::parse_price("input=1,cached=0.1,output=4").unwrap();
     SimulatorScript::new().price(price).answer_tokens(RandomDistribution::Uniform { low: 10.0, high: 50.0 })
 }
 
@@ -67,7 +67,7 @@ fn the_cost_is_what_the_provider_counts_in_telemetry_summary_and_progress() {
 
 #[test]
 fn every_call_of_a_row_counts_repairs_included() {
-    let price = parse_flags::price("input=1,output=4").unwrap();
+    let price = parse_flags::parse_price("input=1,output=4").unwrap();
     let simulator = Simulator::start_blocking(SimulatorScript::new().price(price));
     let home = priced(0);
     home.write_prompts(["a [[wrongx1]]", "b [[wrong]]", "c"]);
@@ -182,7 +182,7 @@ fn a_budget_holds_when_calls_are_cut_broken_and_repeated() {
         SimulatedFault::Reset,
         SimulatedFault::Garbage,
         SimulatedFault::Hang,
-        SimulatedFault::status(500),
+        SimulatedFault::from_status(500),
         SimulatedFault::Length,
     ]
     .into_iter()
@@ -303,12 +303,13 @@ fn every_protocol_asks_again_for_an_answer_that_the_budget_cut_and_pays_for_both
     let long = "all of it. ".repeat(1_100);
     for model in PROTOCOLS {
         let text = long.clone();
-        let price = parse_flags::price("input=1,cached=0.1,output=4").unwrap();
+        let price = parse_flags::parse_price("input=1,cached=0.1,output=4").unwrap();
         let answers = move |prompt: &str, _| match prompt.contains("row 30") {
             true => SimulatedAnswer::Text(text.clone()),
             false => SimulatedAnswer::Text("short".to_owned()),
         };
-        let simulator = Simulator::start_blocking(SimulatorScript::new().price(price).answer(answers));
+        let simulator =
+            Simulator::start_blocking(SimulatorScript::new().price(price).answer_prompts(answers));
         let home = priced_with_longest(40);
         let args = ["--parallel", "8", "--final-summary", "--cache", "answers"];
         let run = |more: &[&str]| home.run().model(&simulator, model).args(&args).args(more);
@@ -374,13 +375,13 @@ fn a_budget_below_the_longest_answer_is_kept_with_shorter_ones() {
 #[test]
 fn what_a_row_may_spend_cuts_and_asks_again_within_its_bounds() {
     let long = "all of it. ".repeat(2_500);
-    let price = parse_flags::price("input=1,cached=0.1,output=4").unwrap();
+    let price = parse_flags::parse_price("input=1,cached=0.1,output=4").unwrap();
     let answers = move |prompt: &str, _| match prompt {
         "row 2" => SimulatedAnswer::Text(long.clone()),
         "row 3" => SimulatedAnswer::Text(long.repeat(6)),
         _ => SimulatedAnswer::Text("short".to_owned()),
     };
-    let simulator = Simulator::start_blocking(SimulatorScript::new().price(price).answer(answers));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().price(price).answer_prompts(answers));
     let home = priced_with_longest(3);
     let args = ["--max-row-cost", "0.1", "--telemetry-output", "telemetry.jsonl"];
     let ended = home.run().model(&simulator, "generic.m").args(&args).ends_with(3);
@@ -412,8 +413,8 @@ fn fuzz(seed: u64) {
         SimulatedFault::Reset,
         SimulatedFault::Garbage,
         SimulatedFault::Hang,
-        SimulatedFault::status(500),
-        SimulatedFault::status(429),
+        SimulatedFault::from_status(500),
+        SimulatedFault::from_status(429),
         SimulatedFault::Length,
     ];
     let lengths = RandomDistribution::LogNormal { median: (10 + draw(1, 600)) as f64, sigma: 1.2 };

@@ -9,7 +9,7 @@ const PRICE: &str = "input = 1.0\ncached = 0.1\ncache_write = 1.25\noutput = 4.0
 const SCHEMA: &str = r#"{"type":"object","required":["x"],"properties":{"x":{"type":"integer"}}}"#;
 
 fn script() -> SimulatorScript {
-    let price = parse_flags::price("input=1,cached=0.1,cache_write=1.25,output=4").unwrap();
+    let price = parse_flags::parse_price("input=1,cached=0.1,cache_write=1.25,output=4").unwrap();
     SimulatorScript::new().price(price)
 }
 

@@ -154,7 +154,7 @@ fn what_cannot_be_used_is_reported_before_anything_is_sent() {
 fn the_commands_on_batch_jobs_notify_those_of_the_run_or_of_their_flags() {
     let batches = SimulatedBatches::new().duration(Duration::from_secs(3_600));
     let (simulator, mut place) = scripted(SimulatorScript::new().key(KEY).batches(batches));
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     place.set("PATH", "/usr/bin:/bin");
     place.write("rows.jsonl", "{\"n\":\"a\"}\n{\"n\":\"b [[400x1]]\"}\n");
     let received = |name: &str| serde_json::from_str::<Value>(&place.read(name)).unwrap();
@@ -184,7 +184,7 @@ fn the_commands_on_batch_jobs_notify_those_of_the_run_or_of_their_flags() {
 fn an_address_with_a_password_is_not_remembered() {
     let batches = SimulatedBatches::new().duration(Duration::from_secs(3_600));
     let (simulator, place) = scripted(SimulatorScript::new().key(KEY).batches(batches));
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     place.write_rows(1);
     let flags =
         ["-m", MODEL, "--lane", "batch", "--detach", "--notify-url", "http://ada:sesame@127.0.0.1:9/x"];

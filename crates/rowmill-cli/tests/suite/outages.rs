@@ -61,7 +61,7 @@ fn an_outage_that_lasts_too_long_stops_the_run_and_a_resume_finishes_it() {
 
 #[test]
 fn without_patience_for_outages_rows_fail_by_their_tries() {
-    let script = SimulatorScript::new().fault(FaultTrigger::Always, SimulatedFault::status(503));
+    let script = SimulatorScript::new().fault(FaultTrigger::Always, SimulatedFault::from_status(503));
     let simulator = Simulator::start_blocking(script);
     let home = Home::with_rows(12);
     home.run().on(&simulator).args(&["--max-outage", "0", "--retries", "1"]).ends_with(3);
@@ -126,7 +126,7 @@ impl Two {
 #[test]
 fn another_model_is_asked_once_the_tries_are_used_up() {
     let script = SimulatorScript::new()
-        .fault(FaultTrigger::PromptContains("row 2".into(), 99), SimulatedFault::status(500));
+        .fault(FaultTrigger::PromptContains("row 2".into(), 99), SimulatedFault::from_status(500));
     let two = Two::new(script, 5);
     two.run(&["--retries", "2"]).ends_with(0);
     assert_all_ok(&two.home.envelopes(), 5);
@@ -136,7 +136,7 @@ fn another_model_is_asked_once_the_tries_are_used_up() {
 
 #[test]
 fn another_model_is_asked_at_once_while_the_provider_of_the_first_is_down() {
-    for kind in [SimulatedFault::status(503), SimulatedFault::Reset] {
+    for kind in [SimulatedFault::from_status(503), SimulatedFault::Reset] {
         let two = Two::new(SimulatorScript::new().fault(FaultTrigger::Always, kind.clone()), 50);
         let ended = two.run(&["--parallel", "4"]).ends_with(0);
         assert!(!ended.err.contains(WAITING), "nothing was waited for: {}", ended.err);
@@ -151,7 +151,7 @@ fn another_model_is_asked_at_once_while_the_provider_of_the_first_is_down() {
 #[test]
 fn another_model_is_asked_when_the_answer_is_refused_for_good_only_if_that_can_help() {
     let script = SimulatorScript::new()
-        .fault(FaultTrigger::PromptContains("row 2".into(), 99), SimulatedFault::status(400));
+        .fault(FaultTrigger::PromptContains("row 2".into(), 99), SimulatedFault::from_status(400));
     let two = Two::new(script, 3);
     two.run(&[]).ends_with(3);
     assert_eq!(two.home.envelopes()[1]["error"]["type"], "BadRequest");
@@ -244,7 +244,7 @@ fn a_provider_that_refuses_every_call_is_not_waited_for_if_that_is_not_wanted() 
 #[test]
 fn a_provider_that_asks_for_a_long_wait_is_not_waited_for_if_that_is_not_wanted() {
     for (status, kind) in [(429, "RateLimited"), (503, "ServerError")] {
-        let fault = SimulatedFault::status(status).with_header("retry-after", "86400");
+        let fault = SimulatedFault::from_status(status).with_header("retry-after", "86400");
         let simulator = Simulator::start_blocking(SimulatorScript::new().fault(FaultTrigger::Always, fault));
         let home = Home::with_rows(2);
         let args = ["--retries", "2", "--max-outage", "0"];

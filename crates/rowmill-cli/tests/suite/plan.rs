@@ -11,7 +11,7 @@ const MODEL: &str = "openai.gpt-5.4-mini?max_tokens=2000";
 
 /// A provider that counts tokens like that model, with its price.
 fn script() -> SimulatorScript {
-    let price = parse_flags::price("input=0.5,cached=0.05,output=3").unwrap();
+    let price = parse_flags::parse_price("input=0.5,cached=0.05,output=3").unwrap();
     SimulatorScript::new()
         .tokenizer(Tokenizer::O200k)
         .price(price)

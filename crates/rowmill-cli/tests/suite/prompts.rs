@@ -170,8 +170,9 @@ fn variables_that_cannot_be_used_are_reported() {
 fn template_instruction_and_schema_come_from_a_path_or_an_address() {
     let schema = r#"{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"]}"#;
     let texts = [("t.md", "\u{feff}Row {{n}}!"), ("i.md", "Do it."), ("s.json", schema)];
-    let script =
-        texts.iter().fold(SimulatorScript::new().key(KEY), |script, (name, text)| script.text(*name, *text));
+    let script = texts
+        .iter()
+        .fold(SimulatorScript::new().key(KEY), |script, (name, text)| script.serve_text(*name, *text));
     let (simulator, place) = scripted(script);
     place.write_rows(1);
     for (name, text) in texts {

@@ -317,7 +317,7 @@ fn a_key_that_the_provider_echoes_is_nowhere_to_be_seen() {
             .to_string();
     for protocol in PROTOCOLS {
         for (status, code) in [(400, 3), (401, 1), (404, 1), (503, 3)] {
-            let fault = SimulatedFault::status(status).with_body(echo.as_str());
+            let fault = SimulatedFault::from_status(status).with_body(echo.as_str());
             let (_simulator, mut place) = scripted(SimulatorScript::new().fault(FaultTrigger::Always, fault));
             for variable in ["OPENAI_API_KEY", "GENERIC_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"] {
                 place.set(variable, secret);
@@ -361,7 +361,7 @@ fn a_written_header_that_the_provider_echoes_is_nowhere_to_be_seen() {
         ("x-tenant", "PLANTED9secretH", "PLANTED9secretH"),
     ] {
         let echo = json!({"error": {"message": format!("application/json; not {value}, that is {part}")}});
-        let fault = SimulatedFault::status(400).with_body(echo.to_string().as_str());
+        let fault = SimulatedFault::from_status(400).with_body(echo.to_string().as_str());
         let (_simulator, place) = scripted(SimulatorScript::new().fault(FaultTrigger::Always, fault));
         let headers =
             format!("headers = {{ {header} = \"{value}\", content-type = \"application/json\" }}\n");
@@ -385,7 +385,7 @@ fn a_key_in_the_query_of_a_base_url_is_nowhere_to_be_seen() {
     let nowhere = |text: &str| secrets.iter().all(|secret| !text.contains(secret));
     for protocol in PROTOCOLS {
         let echo = json!({"error": {"message": "bad key PLANTED9secretB or PW12345678"}}).to_string();
-        let fault = SimulatedFault::status(404).with_body(echo.as_str());
+        let fault = SimulatedFault::from_status(404).with_body(echo.as_str());
         let (simulator, mut place) = scripted(SimulatorScript::new().fault(FaultTrigger::Always, fault));
         let host = simulator.url().replace("http://", "");
         let query = "key=PLANTED9secretB&api-version=2024-10-21";
@@ -446,7 +446,7 @@ fn an_address_in_the_place_of_a_model_and_a_key_in_the_place_of_a_variable_are_n
 
 #[test]
 fn a_token_in_the_address_of_a_text_is_nowhere_to_be_seen() {
-    let script = SimulatorScript::new().text("t.md", "Row {{n}}");
+    let script = SimulatorScript::new().serve_text("t.md", "Row {{n}}");
     let (simulator, place) = scripted(script);
     place.write_rows(1);
     let host = simulator.url().replace("http://", "");

@@ -178,7 +178,7 @@ fn a_changed_setting_is_refused_by_name_and_accepted_when_the_user_says_so() {
         }),
     ];
     for (difference, change) in changes {
-        let refused = SimulatedFault::status(400);
+        let refused = SimulatedFault::from_status(400);
         let script = SimulatorScript::new()
             .fault(FaultTrigger::Nth(3), refused.clone())
             .fault(FaultTrigger::Nth(7), refused);

@@ -131,7 +131,7 @@ fn cached(home: &Home, simulator: &Simulator) -> Run {
 
 #[test]
 fn answers_of_an_earlier_run_are_used_again_and_nothing_is_called() {
-    let price = parse_flags::price("input=1,output=4").unwrap();
+    let price = parse_flags::parse_price("input=1,output=4").unwrap();
     let simulator = Simulator::start_blocking(SimulatorScript::new().price(price));
     let home = sixty_rows();
     home.write("rowmill.toml", "[prices.\"generic.m\"]\ninput = 1\noutput = 4\n");
@@ -265,7 +265,7 @@ fn the_first_call_goes_alone_so_that_all_others_find_the_prefix_in_the_providers
 fn a_first_call_that_fails_still_leaves_the_next_one_alone() {
     let script = SimulatorScript::new()
         .latency(std::time::Duration::from_millis(30))
-        .fault(rowmill_testkit::FaultTrigger::Nth(1), rowmill_testkit::SimulatedFault::status(500));
+        .fault(rowmill_testkit::FaultTrigger::Nth(1), rowmill_testkit::SimulatedFault::from_status(500));
     let simulator = Simulator::start_blocking(script);
     let (home, run) = with_long_instruction(&simulator, "openai.m");
     run.ends_with(0);

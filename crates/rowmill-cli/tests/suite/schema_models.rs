@@ -45,7 +45,7 @@ fn path_with_pydantic() -> String {
 /// last one.
 fn with_model(answers: &'static [&'static str]) -> (Simulator, Place) {
     let given = Arc::new(AtomicUsize::new(0));
-    let script = SimulatorScript::new().key(KEY).answer(move |_, _| {
+    let script = SimulatorScript::new().key(KEY).answer_prompts(move |_, _| {
         let at = given.fetch_add(1, Ordering::Relaxed);
         SimulatedAnswer::Text(answers[at.min(answers.len() - 1)].to_owned())
     });
@@ -130,7 +130,8 @@ fn is_all_read(url: &str) -> bool {
 #[test]
 fn answers_that_wait_for_the_model_at_a_second_ctrl_c_are_kept_and_not_paid_for_again() {
     const ROWS: usize = 5;
-    let script = SimulatorScript::new().answer(|_, _| SimulatedAnswer::Text(r#"{"label": "good"}"#.into()));
+    let script =
+        SimulatorScript::new().answer_prompts(|_, _| SimulatedAnswer::Text(r#"{"label": "good"}"#.into()));
     let simulator = Simulator::start_blocking(script);
     let home = Home::with_rows(ROWS);
     home.write("gate", "");

@@ -25,7 +25,7 @@ fn no_part_of_a_login_in_a_base_url_is_seen_when_the_server_echoes_the_header() 
         let header = STANDARD.encode(meant);
         let bare = header.trim_end_matches('=');
         let echo = json!({"error": {"message": format!("no such login: Basic {header} ({bare})")}});
-        let fault = SimulatedFault::status(400).with_body(echo.to_string());
+        let fault = SimulatedFault::from_status(400).with_body(echo.to_string());
         let (simulator, mut place) = scripted(SimulatorScript::new().fault(FaultTrigger::Always, fault));
         place.set("GENERIC_BASE_URL", &simulator.url().replace("://", &format!("://{login}@")));
         place.write_rows(1);
@@ -64,7 +64,7 @@ fn a_secret_in_the_place_of_a_name_is_not_repeated() {
 fn a_secret_in_a_model_string_is_masked_in_every_message_report_and_file() {
     let secret = "sk-PLANTED9secret";
     let (simulator, mut place) =
-        scripted(SimulatorScript::new().fault(FaultTrigger::Nth(1), SimulatedFault::status(500)));
+        scripted(SimulatorScript::new().fault(FaultTrigger::Nth(1), SimulatedFault::from_status(500)));
     place.set("LAB_TOKEN", secret);
     place.set("GENERIC_BASE_URL", &format!("{}/v1", simulator.url()));
     place.write_rows(2);
@@ -103,7 +103,7 @@ fn a_secret_that_rows_are_split_by_is_in_no_message_and_no_name_of_a_file() {
 
 #[test]
 fn a_key_in_the_path_of_a_base_url_is_not_shown_wherever_that_comes_from() {
-    let fault = SimulatedFault::status(404);
+    let fault = SimulatedFault::from_status(404);
     let (simulator, mut place) = scripted(SimulatorScript::new().fault(FaultTrigger::Always, fault));
     place.write_rows(1);
     for (secret, holder) in [("PLANTED-gateway", true), ("PLANTED9gateway", false), ("sk-PLANTED-key", false)]
@@ -145,7 +145,7 @@ fn a_key_in_the_login_or_the_query_of_a_base_url_is_seen_nowhere_wherever_that_c
         ("", "?PLANTED9secret"),
     ] {
         for is_configured in [false, true] {
-            let fault = SimulatedFault::status(404).with_body(echo.to_string());
+            let fault = SimulatedFault::from_status(404).with_body(echo.to_string());
             let (simulator, mut place) = scripted(SimulatorScript::new().fault(FaultTrigger::Always, fault));
             place.write_rows(1);
             place.unset("GENERIC_BASE_URL");

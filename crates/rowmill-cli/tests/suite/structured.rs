@@ -150,7 +150,7 @@ fn an_answer_that_is_no_json_or_is_cut_never_passes() {
     ] {
         let answer = text.to_owned();
         let script =
-            SimulatorScript::new().key(KEY).answer(move |_, _| SimulatedAnswer::Text(answer.clone()));
+            SimulatorScript::new().key(KEY).answer_prompts(move |_, _| SimulatedAnswer::Text(answer.clone()));
         let (_simulator, place) = scripted(script);
         run(&place, &["a"], SCHEMA, &["-m", "openai.m"]).code(3);
         let error = &place.json("out.jsonl")[0]["error"];
@@ -161,9 +161,9 @@ fn an_answer_that_is_no_json_or_is_cut_never_passes() {
 
 #[test]
 fn the_text_of_numbers_and_the_order_of_keys_are_those_of_the_model() {
-    let script = SimulatorScript::new()
-        .key(KEY)
-        .answer(|_, _| SimulatedAnswer::Text("{ \"z\": 1.50,\n \"a\": 12345678901234567890 }".into()));
+    let script = SimulatorScript::new().key(KEY).answer_prompts(|_, _| {
+        SimulatedAnswer::Text("{ \"z\": 1.50,\n \"a\": 12345678901234567890 }".into())
+    });
     let (_simulator, place) = scripted(script);
     run(&place, &["a"], r#"{"type":"object"}"#, &["-m", "openai.m"]).ok();
     assert!(place.read("out.jsonl").contains(r#""result":{"z":1.50,"a":12345678901234567890},"#));
@@ -174,8 +174,9 @@ fn null_is_a_result_where_the_schema_allows_it_and_a_violation_where_not() {
     for model in MODELS {
         // A strict mode whose root must be an object wraps the value in one.
         let answer = if *model == "google.m" { Value::Null } else { json!({"value": null}) };
-        let (_simulator, place) =
-            scripted(SimulatorScript::new().answer(move |_, _| SimulatedAnswer::Json(answer.clone())));
+        let (_simulator, place) = scripted(
+            SimulatorScript::new().answer_prompts(move |_, _| SimulatedAnswer::Json(answer.clone())),
+        );
         run(&place, &["a"], r#"{"type":["object","null"]}"#, &["-m", model]).ok();
         let line = r#"{"id":1,"row_number":1,"ok":true,"result":null,"error":null}"#;
         assert_eq!(place.read("out.jsonl"), format!("{line}\n"), "{model}");

@@ -12,7 +12,7 @@ const SCHEMA: &str = r#"{"type":"object","properties":{"label":{"enum":["odd","e
 
 /// Ten rows, a schema, and a simulator whose answers satisfy it.
 fn labelled() -> (Simulator, Place) {
-    let script = SimulatorScript::new().key(KEY).answer(|prompt, _| {
+    let script = SimulatorScript::new().key(KEY).answer_prompts(|prompt, _| {
         let n: u64 = prompt.trim().parse().unwrap_or_default();
         SimulatedAnswer::Text(
             json!({"label": if n.is_multiple_of(2) { "even" } else { "odd" }, "n": n}).to_string(),

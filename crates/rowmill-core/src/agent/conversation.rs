@@ -1,14 +1,15 @@
 //! One agent's conversation with its model: turns, tool calls, corrections.
 
 use rowmill_types::{
-    Completion, ErrorKind, FinishReason, Message, MessageRole, RequestPurpose, RowError, ToolCall, ToolOutput,
+    Completion, FinishReason, Message, MessageRole, RequestPurpose, RowError, RowErrorKind, ToolCall,
+    ToolOutput,
 };
 
 use super::answer_format::AnswerFormat;
-use super::graph::{AgentGraph, AgentKind, AgentSettings, AgentTool, ChildAgent, ToolRouting};
+use super::graph::{AgentGraph, AgentGraphTool, AgentKind, AgentSettings, ChildAgent, ToolCallAction};
 use super::step::{AgentAnswer, ModelAnswer, NodeAction, NodeTask, StartAgent, model_calls_text};
-use super::transcript::{self, ToolNote, TurnNote};
-use crate::answer_judgement::{AnswerJudgement, judge_answer};
+use super::transcript::{self, ToolCallDetails, TurnDetails};
+use crate::answer_consequence::{AnswerConsequence, judge_answer};
 use crate::validate::{ResultSchema, SchemaVerdict};
 
 pub(super) struct AgentConversation {
@@ -23,8 +24,8 @@ pub(super) struct AgentConversation {
     purpose: RequestPurpose,
     /// The calls of the last turn that are open, and those that wait for a slot.
     calls: Vec<OpenToolCall>,
-    turn_notes: Vec<TurnNote>,
-    tool_notes: Vec<ToolNote>,
+    turn_details: Vec<TurnDetails>,
+    tool_call_details: Vec<ToolCallDetails>,
 }
 
 /// A call of the last turn.
@@ -65,8 +66,8 @@ impl AgentConversation {
             repairs: 0,
             purpose: RequestPurpose::Turn,
             calls: Vec::new(),
-            turn_notes: Vec::new(),
-            tool_notes: Vec::new(),
+            turn_details: Vec::new(),
+            tool_call_details: Vec::new(),
         }
     }
 
@@ -100,15 +101,15 @@ impl AgentConversation {
         last_answer.map(|message| message.text.clone()).filter(|text| !text.is_empty())
     }
 
-    pub(super) fn add_tool_note(&mut self, note: Option<ToolNote>) {
-        self.tool_notes.extend(note);
+    pub(super) fn add_tool_call_details(&mut self, note: Option<ToolCallDetails>) {
+        self.tool_call_details.extend(note);
     }
 
     /// Notes a call that was never answered.
     pub(super) fn add_unanswered_call(&mut self, call: &str, tool: &str) {
-        let at = self.turn_notes.last().map(|turn| turn.end).unwrap_or_default();
+        let at = self.turn_details.last().map(|turn| turn.end).unwrap_or_default();
         let (call, tool) = (call.to_owned(), tool.to_owned());
-        self.tool_notes.push(ToolNote { call, tool, start: at, end: at, is_error: true });
+        self.tool_call_details.push(ToolCallDetails { call, tool, start: at, end: at, is_error: true });
     }
 
     /// The id of a call of the last turn.
@@ -123,16 +124,16 @@ impl AgentConversation {
 
     pub(super) fn into_transcript(
         self,
-        caller: Option<transcript::ConversationCaller>,
+        caller: Option<transcript::CallingConversation>,
     ) -> transcript::ConversationTranscript {
-        let Self { agent_index, model_role, messages, turn_notes, tool_notes, .. } = self;
+        let Self { agent_index, model_role, messages, turn_details, tool_call_details, .. } = self;
         transcript::ConversationTranscript {
             agent_index,
             model_role,
             caller,
             messages,
-            turns: turn_notes,
-            tools: tool_notes,
+            turns: turn_details,
+            tools: tool_call_details,
         }
     }
 
@@ -140,7 +141,7 @@ impl AgentConversation {
         let ModelAnswer { messages, completion, note } = answer;
         self.messages = messages;
         self.purpose = RequestPurpose::Turn;
-        self.turn_notes.extend(note);
+        self.turn_details.extend(note);
         match completion.finish {
             FinishReason::Paused => {
                 self.say(completion);
@@ -154,11 +155,11 @@ impl AgentConversation {
     /// The model gave an answer, not tool calls.
     fn spoke(&mut self, graph: &AgentGraph, completion: Completion) -> NodeAction {
         let answer = match judge_answer(&completion, self.schema(graph), self.repairs < graph.repairs) {
-            AnswerJudgement::Text if graph.traced => Ok(completion.text.clone()),
-            AnswerJudgement::Text => return NodeAction::Done(Ok(completion.text)),
-            AnswerJudgement::Json(result) => Ok(result),
-            AnswerJudgement::Failed(error) => Err(error),
-            AnswerJudgement::Repair(feedback) => {
+            AnswerConsequence::Text if graph.traced => Ok(completion.text.clone()),
+            AnswerConsequence::Text => return NodeAction::Done(Ok(completion.text)),
+            AnswerConsequence::Json(result) => Ok(result),
+            AnswerConsequence::Failed(error) => Err(error),
+            AnswerConsequence::Repair(feedback) => {
                 self.repairs += 1;
                 self.purpose = RequestPurpose::Repair;
                 self.say(completion);
@@ -194,7 +195,7 @@ impl AgentConversation {
             let who = graph.agent_name(self.agent_index);
             let message =
                 format!("`{who}` has no result after {} (`max_iterations`)", model_calls_text(most));
-            RowError { raw_text: self.last_model_text(), ..RowError::new(ErrorKind::TurnLimit, message) }
+            RowError { raw_text: self.last_model_text(), ..RowError::new(RowErrorKind::TurnLimit, message) }
         })
     }
 
@@ -307,7 +308,10 @@ impl AgentConversation {
             SchemaVerdict::Invalid(violations) => {
                 let what = violations.join("; ");
                 let message = format!("the result of the tool does not satisfy the JSON schema: {what}");
-                Err(RowError { raw_text: Some(text), ..RowError::new(ErrorKind::StructuredOutput, message) })
+                Err(RowError {
+                    raw_text: Some(text),
+                    ..RowError::new(RowErrorKind::StructuredOutput, message)
+                })
             }
         }
     }
@@ -339,7 +343,7 @@ fn plan(graph: &AgentGraph, agent_index: usize, mut call: ToolCall) -> OpenToolC
     let child =
         agent.into_iter().flat_map(|agent| &agent.children).find(|child| child.spec.name == call.name);
     let planned = match (tool, child) {
-        (Some((_, tool)), _) if tool.route == ToolRouting::Deny => {
+        (Some((_, tool)), _) if tool.route == ToolCallAction::Deny => {
             Err(format!("the tool `{}` is denied in this run", call.name))
         }
         (Some((index, tool)), _) => {
@@ -349,7 +353,7 @@ fn plan(graph: &AgentGraph, agent_index: usize, mut call: ToolCall) -> OpenToolC
             .map(|request| PlannedCall::Child { agent_index: child.agent_index, request }),
         (None, None) => Err(unknown_tool(graph, agent, &call.name)),
     };
-    let passes = tool.is_some_and(|(_, tool)| tool.route == ToolRouting::Passthrough);
+    let passes = tool.is_some_and(|(_, tool)| tool.route == ToolCallAction::Passthrough);
     match planned {
         Ok(planned) => OpenToolCall { call, state: CallState::Waiting(planned), passes },
         Err(what) => OpenToolCall { call, state: CallState::Ended(ToolOutput::error(what)), passes },
@@ -384,8 +388,9 @@ fn child_request(child: &ChildAgent, call: &ToolCall) -> Result<String, String> 
 
 fn unknown_tool(graph: &AgentGraph, agent: Option<&AgentSettings>, name: &str) -> String {
     let tools = agent.into_iter().flat_map(|agent| &agent.tools);
-    let tools =
-        tools.filter_map(|&index| graph.tools().get(index)).map(|tool: &AgentTool| tool.spec.name.as_str());
+    let tools = tools
+        .filter_map(|&index| graph.tools().get(index))
+        .map(|tool: &AgentGraphTool| tool.spec.name.as_str());
     let children = agent.into_iter().flat_map(|agent| &agent.children).map(|child| child.spec.name.as_str());
     let names: Vec<&str> = tools.chain(children).collect();
     match names.is_empty() {

@@ -15,7 +15,7 @@ pub struct AgentGraph {
     pub(super) agents: Vec<AgentDefinition>,
     pub(super) entry_agent: usize,
     /// Every tool of every agent.
-    tools: Vec<AgentTool>,
+    tools: Vec<AgentGraphTool>,
     pub(super) model_roles: Vec<ModelRole>,
     pub(super) by_form: HashMap<(usize, AnswerFormat), usize>,
     /// The format of the row's result.
@@ -85,7 +85,7 @@ pub enum AgentKind {
         /// The agents that can be given tasks.
         agents: Vec<usize>,
         /// How it plans.
-        plan: PlanType,
+        plan: OrchestratorPlanType,
         /// The maximum number of steps or plans; `None` means no limit.
         iterations: Option<u32>,
     },
@@ -98,7 +98,7 @@ pub enum AgentKind {
         /// The maximum number of samples.
         max_samples: u32,
         /// Which answers are the same.
-        matching: AnswerMatching,
+        matching: AnswerEquality,
         /// Answers longer than this, in characters, are discarded.
         red_flag_max_length: Option<usize>,
     },
@@ -136,7 +136,7 @@ pub struct ChildAgent {
 
 /// A tool that an agent has.
 #[derive(Debug)]
-pub struct AgentTool {
+pub struct AgentGraphTool {
     /// How it is offered to the model.
     pub spec: ToolSpec,
     /// Its name at the host.
@@ -144,7 +144,7 @@ pub struct AgentTool {
     /// Checks the arguments, if they can be checked.
     pub arguments: Option<ResultSchema>,
     /// What happens to calls.
-    pub route: ToolRouting,
+    pub route: ToolCallAction,
     /// Whether it may run twice.
     pub idempotent: bool,
     /// The time limit of a call.
@@ -153,7 +153,7 @@ pub struct AgentTool {
 
 /// What happens to a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ToolRouting {
+pub enum ToolCallAction {
     /// It is made, and the model gets its result.
     Call,
     /// It is made, and its result is the answer.
@@ -189,7 +189,7 @@ impl std::fmt::Display for AnswerRating {
 
 /// How an orchestrator plans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PlanType {
+pub enum OrchestratorPlanType {
     /// All steps at once.
     Full,
     /// One step after the other.
@@ -198,7 +198,7 @@ pub enum PlanType {
 
 /// Which answers count as the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AnswerMatching {
+pub enum AnswerEquality {
     /// Identical texts.
     Exact,
     /// Texts that differ only in case and white space.
@@ -227,7 +227,7 @@ impl AgentGraph {
     /// No agent can give results for the schema, or a workflow has no agent to work for it.
     pub fn new(
         agents: Vec<AgentDefinition>,
-        tools: Vec<AgentTool>,
+        tools: Vec<AgentGraphTool>,
         worker: usize,
         schema: Option<ResultSchema>,
     ) -> Result<Self, Problem> {
@@ -305,7 +305,7 @@ impl AgentGraph {
 
     /// All tools.
     #[must_use]
-    pub fn tools(&self) -> &[AgentTool] {
+    pub fn tools(&self) -> &[AgentGraphTool] {
         &self.tools
     }
 

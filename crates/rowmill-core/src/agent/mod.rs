@@ -21,13 +21,13 @@ mod workflow;
 
 pub use answer_format::AnswerFormat;
 pub use graph::{
-    AgentDefinition, AgentGraph, AgentKind, AgentSettings, AgentTool, AnswerMatching, AnswerRating,
-    ChildAgent, ModelRole, PlanType, ToolRouting,
+    AgentDefinition, AgentGraph, AgentGraphTool, AgentKind, AgentSettings, AnswerEquality, AnswerRating,
+    ChildAgent, ModelRole, OrchestratorPlanType, ToolCallAction,
 };
 pub use journal::StepEvent;
 pub use row_state::RowState;
 pub use step::{AgentAnswer, ModelAnswer, RowStep, ToolResult};
 pub use transcript::{
-    ConversationCaller, ConversationTranscript, LowRating, RowTranscript, ToolNote, TurnNote,
+    CallingConversation, ConversationTranscript, LowRating, RowTranscript, ToolCallDetails, TurnDetails,
 };
 pub use workflow::system_instruction;

@@ -7,7 +7,7 @@ use rowmill_types::{Problem, ProblemCode};
 use serde_json::Value;
 
 use super::answer_format::AnswerFormat;
-use super::graph::{AgentDefinition, AgentGraph, AgentKind, ModelRole, PlanType};
+use super::graph::{AgentDefinition, AgentGraph, AgentKind, ModelRole, OrchestratorPlanType};
 use crate::validate::ResultSchema;
 
 /// The formats that an agent requests.
@@ -116,8 +116,11 @@ impl AgentDefinition {
                 (Vec::new(), vec![(*generator, form), (*evaluator, AnswerFormat::Rating)])
             }
             AgentKind::Orchestrator { agents, plan, .. } => {
-                let planning =
-                    if *plan == PlanType::Full { AnswerFormat::Plan } else { AnswerFormat::NextStep };
+                let planning = if *plan == OrchestratorPlanType::Full {
+                    AnswerFormat::Plan
+                } else {
+                    AnswerFormat::NextStep
+                };
                 (vec![planning, form], in_form(agents, AnswerFormat::Text))
             }
             AgentKind::Maker { worker, .. } => (Vec::new(), vec![(*worker, form)]),

@@ -37,14 +37,14 @@ impl RowState {
             }
             StepEvent::ModelFailed { node, error, .. } => {
                 let messages = self.take_model_step(node)?;
-                self.handle_failure(graph, node, messages, error);
+                self.handle_model_failure(graph, node, messages, error);
             }
             StepEvent::ToolEnded { node, index, output, note } => {
                 self.take_tool_step(node, index)?;
                 let note = note.filter(|_| graph.traced);
                 self.handle_tool_output(graph, node, ToolResult { index, output, note });
             }
-            StepEvent::NodeTimedOut { node, limit } => self.handle_timeout(graph, node, limit),
+            StepEvent::NodeTimedOut { node, limit } => self.handle_node_timeout(graph, node, limit),
             StepEvent::ToolStarted { .. } => {}
         }
         Ok(())

@@ -3,15 +3,15 @@
 use std::collections::VecDeque;
 
 use rowmill_types::settings::TURNS;
-use rowmill_types::{ErrorKind, Message, RequestPurpose, RowError};
+use rowmill_types::{Message, RequestPurpose, RowError, RowErrorKind};
 
 use super::answer_format::AnswerFormat;
 use super::conversation::AgentConversation;
-use super::graph::{AgentGraph, ToolRouting};
+use super::graph::{AgentGraph, ToolCallAction};
 use super::step::{
     AgentAnswer, ModelAnswer, NodeAction, NodeTask, RowStep, StartAgent, ToolResult, model_calls_text,
 };
-use super::transcript::{ConversationCaller, LowRating, RowTranscript};
+use super::transcript::{CallingConversation, LowRating, RowTranscript};
 use super::workflow::{self, Workflow};
 
 enum NodeState {
@@ -97,13 +97,13 @@ impl RowState {
 
     /// Whether there are steps that can be taken.
     #[must_use]
-    pub fn has_steps(&self) -> bool {
+    pub fn has_ready_steps(&self) -> bool {
         !self.ready.is_empty()
     }
 
     /// The first model call that can be made: its model role and its messages.
     #[must_use]
-    pub fn first_call(&self) -> Option<(usize, &[Message])> {
+    pub fn first_ready_call(&self) -> Option<(usize, &[Message])> {
         self.ready.iter().find_map(|step| match step {
             RowStep::CallModel { model_role, messages, .. } => Some((*model_role, messages.as_slice())),
             RowStep::CallTool { .. } | RowStep::StartTimer { .. } => None,
@@ -112,7 +112,7 @@ impl RowState {
 
     /// The model role with which a node asks its model.
     #[must_use]
-    pub fn model_role_of(&self, node: usize) -> Option<usize> {
+    pub fn node_model_role(&self, node: usize) -> Option<usize> {
         match &self.nodes.get(node)?.state {
             NodeState::Conversation(conversation) | NodeState::Ended(Some(conversation)) => {
                 Some(conversation.model_role())
@@ -151,7 +151,7 @@ impl RowState {
 
     /// The number of model calls so far, including those under way.
     #[must_use]
-    pub fn turns(&self) -> u32 {
+    pub fn turn_count(&self) -> u32 {
         let waiting = self.ready.iter().filter(|step| matches!(step, RowStep::CallModel { .. })).count();
         self.turns.saturating_sub(u32::try_from(waiting).unwrap_or(u32::MAX))
     }
@@ -159,7 +159,7 @@ impl RowState {
     /// The number of model calls that a node has requested. Together with the node it identifies the node's last turn,
     /// also after a crash.
     #[must_use]
-    pub fn turns_of_node(&self, node: usize) -> u32 {
+    pub fn node_turn_count(&self, node: usize) -> u32 {
         match self.nodes.get(node).map(|node| &node.state) {
             Some(NodeState::Conversation(conversation)) => conversation.turns(),
             _ => 0,
@@ -191,7 +191,7 @@ impl RowState {
     }
 
     /// Reports that a model gave no answer, and that none will come.
-    pub fn handle_failure(
+    pub fn handle_model_failure(
         &mut self,
         graph: &AgentGraph,
         node: usize,
@@ -209,7 +209,7 @@ impl RowState {
         let ToolResult { index, output, note } = result;
         let step = match self.nodes.get_mut(node).map(|node| &mut node.state) {
             Some(NodeState::Conversation(conversation)) => {
-                conversation.add_tool_note(note);
+                conversation.add_tool_call_details(note);
                 conversation.handle_call_end(graph, index, output)
             }
             _ => return,
@@ -218,13 +218,13 @@ impl RowState {
     }
 
     /// Reports that the time limit of a node has passed. Everything that the node started is dropped.
-    pub fn handle_timeout(&mut self, graph: &AgentGraph, node: usize, limit: std::time::Duration) {
+    pub fn handle_node_timeout(&mut self, graph: &AgentGraph, node: usize, limit: std::time::Duration) {
         if self.node_has_ended(node) {
             return;
         }
         self.forget_below(graph, node);
         let message = format!("no answer within {} s", limit.as_secs_f64());
-        self.go(graph, node, NodeAction::Done(Err(RowError::new(ErrorKind::Timeout, message))));
+        self.go(graph, node, NodeAction::Done(Err(RowError::new(RowErrorKind::Timeout, message))));
     }
 
     /// Whether nothing more is expected from a node.
@@ -252,7 +252,7 @@ impl RowState {
             match node.state {
                 NodeState::Conversation(conversation) | NodeState::Ended(Some(conversation)) => {
                     let caller =
-                        above.map(|conversation| ConversationCaller { conversation, call: node.call });
+                        above.map(|conversation| CallingConversation { conversation, call: node.call });
                     nearest.push(Some(conversations.len()));
                     conversations.push(conversation.into_transcript(caller));
                 }
@@ -263,7 +263,7 @@ impl RowState {
     }
 
     /// Notes a tool call that had no result when the run was interrupted.
-    pub fn add_unanswered_call(&mut self, node: usize, call: &str, tool: &str) {
+    pub fn add_unanswered_tool_call(&mut self, node: usize, call: &str, tool: &str) {
         if let Some(NodeState::Conversation(conversation)) =
             self.nodes.get_mut(node).map(|node| &mut node.state)
         {
@@ -353,7 +353,7 @@ impl RowState {
         let Some(NodeState::Conversation(conversation)) =
             self.nodes.get_mut(node).map(|node| &mut node.state)
         else {
-            return Err(RowError::new(ErrorKind::Internal, "a workflow has no model"));
+            return Err(RowError::new(RowErrorKind::Internal, "a workflow has no model"));
         };
         if let Some(most) = graph.turns.filter(|most| self.turns >= *most) {
             return Err(out_of_turns(graph, most, conversation));
@@ -368,7 +368,7 @@ impl RowState {
     fn unless_in_vain(&self, graph: &AgentGraph, node: usize, step: NodeAction) -> NodeAction {
         let is_answer = |act: &NodeTask| match act {
             NodeTask::Tool { tool, .. } => {
-                graph.tools().get(*tool).is_some_and(|tool| tool.route == ToolRouting::Passthrough)
+                graph.tools().get(*tool).is_some_and(|tool| tool.route == ToolCallAction::Passthrough)
             }
             NodeTask::Start(_) => false,
         };
@@ -458,6 +458,6 @@ impl RowState {
 
 fn out_of_turns(graph: &AgentGraph, most: u32, conversation: &AgentConversation) -> RowError {
     let message = format!("no result after {} ({TURNS})", model_calls_text(most));
-    RowError { raw_text: conversation.last_model_text(), ..RowError::new(ErrorKind::TurnLimit, message) }
+    RowError { raw_text: conversation.last_model_text(), ..RowError::new(RowErrorKind::TurnLimit, message) }
         .with_vocabulary(graph.vocabulary)
 }

@@ -3,7 +3,7 @@
 use rowmill_types::{Completion, Message, RowError, ToolCall, ToolOutput};
 
 use super::answer_format::AnswerFormat;
-use super::transcript::{ToolNote, TurnNote};
+use super::transcript::{ToolCallDetails, TurnDetails};
 
 /// The next thing to do for a row. Steps that are available at the same time can be carried out concurrently.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub struct ModelAnswer {
     /// What the model answered.
     pub completion: Completion,
     /// What a transcript tells of the turn, if transcripts are kept.
-    pub note: Option<TurnNote>,
+    pub note: Option<TurnDetails>,
 }
 
 /// The result of a tool call that a step asked for.
@@ -56,7 +56,7 @@ pub struct ToolResult {
     /// What the tool returned.
     pub output: ToolOutput,
     /// What a transcript tells of the call, if transcripts are kept.
-    pub note: Option<ToolNote>,
+    pub note: Option<ToolCallDetails>,
 }
 
 /// A number of model calls, in words.

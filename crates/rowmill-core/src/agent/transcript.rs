@@ -32,18 +32,18 @@ pub struct ConversationTranscript {
     /// The model role that asked.
     pub model_role: usize,
     /// The caller, if another conversation caused this one.
-    pub caller: Option<ConversationCaller>,
+    pub caller: Option<CallingConversation>,
     /// All messages, in order.
     pub messages: Vec<Message>,
     /// The model calls, in order.
-    pub turns: Vec<TurnNote>,
+    pub turns: Vec<TurnDetails>,
     /// The tool calls that were made, in the order in which they ended.
-    pub tools: Vec<ToolNote>,
+    pub tools: Vec<ToolCallDetails>,
 }
 
 /// The conversation that caused another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ConversationCaller {
+pub struct CallingConversation {
     /// Its index among the conversations of the row.
     pub conversation: usize,
     /// The id of the causing call, if the called agent is a tool of the caller and no workflow stands between them.
@@ -52,7 +52,7 @@ pub struct ConversationCaller {
 
 /// Details of a model call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TurnNote {
+pub struct TurnDetails {
     /// When it was sent, counted from the start of the run.
     pub start: Duration,
     /// When its answer arrived.
@@ -71,7 +71,7 @@ pub struct TurnNote {
 
 /// Details of a tool call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolNote {
+pub struct ToolCallDetails {
     /// The id of the call.
     pub call: String,
     /// The tool.

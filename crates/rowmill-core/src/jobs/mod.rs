@@ -9,7 +9,7 @@ mod switch;
 mod table;
 mod timing;
 
-pub use record::{JobKey, JobRecord, JobStage, LostResults};
+pub use record::{JobKey, JobRecord, JobStage, RefusedJobHandling};
 pub use size::{JobSize, JobSizeLimits, SizeVerdict};
 pub use switch::{LivePace, SwitchFacts};
 pub use table::{JobStep, JobTable, QueueUse};

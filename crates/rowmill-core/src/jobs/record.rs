@@ -93,7 +93,7 @@ pub enum JobStage {
         /// Why, in the provider's words.
         reason: String,
         /// Whether its requests may be sent again.
-        lost: LostResults,
+        lost: RefusedJobHandling,
     },
     /// It was cancelled and had not ended when the run could wait for it no longer: its requests are sent again as live
     /// calls, and what it had finished is lost.
@@ -108,7 +108,7 @@ pub enum JobStage {
 /// What becomes of the requests of a job that gave no results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum LostResults {
+pub enum RefusedJobHandling {
     /// They are sent again in a later job, as often as retries allow.
     Retry,
     /// They are put into smaller jobs, which is no further attempt: the queue has no room for one job with all of them.
@@ -117,7 +117,7 @@ pub enum LostResults {
     Fail,
 }
 
-impl LostResults {
+impl RefusedJobHandling {
     /// How a job without results has ended.
     #[must_use]
     pub fn job_state(self) -> JobState {
@@ -131,7 +131,7 @@ impl LostResults {
 impl JobRecord {
     /// Whether rows that wait for it cannot continue yet.
     #[must_use]
-    pub fn is_out(&self) -> bool {
+    pub fn blocks_rows(&self) -> bool {
         matches!(
             self.stage,
             JobStage::Written

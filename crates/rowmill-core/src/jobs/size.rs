@@ -70,7 +70,7 @@ impl JobSizeLimits {
 
     /// Whether a job of size `current` has room for one more request.
     #[must_use]
-    pub fn check(&self, current: JobSize, request: JobSize) -> SizeVerdict {
+    pub fn check_room_for_request(&self, current: JobSize, request: JobSize) -> SizeVerdict {
         if request.bytes > self.request_bytes {
             return SizeVerdict::TooLarge(self.request_bytes);
         }
@@ -86,7 +86,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::ports::{ExpiryRule, JobKeyRule};
+    use crate::ports::{ExpiredJobResultRule, JobKeyReporting};
 
     fn limits() -> JobSizeLimits {
         JobSizeLimits::new(&BatchRules {
@@ -98,9 +98,9 @@ mod tests {
             max_queued_requests: None,
             max_jobs: None,
             window: Duration::from_secs(86_400),
-            expiry: ExpiryRule::KeepsFinished,
+            expiry: ExpiredJobResultRule::KeepsFinished,
             cancel_time: Duration::from_secs(600),
-            job_key: JobKeyRule::Reported,
+            job_key: JobKeyReporting::Reported,
         })
     }
 
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_job_takes_all_requests_that_the_provider_accepts_and_nine_tenths_of_its_bytes_and_tokens() {
-        let check = |current| limits().check(current, size(1, 10, 1));
+        let check = |current| limits().check_room_for_request(current, size(1, 10, 1));
         assert_eq!(check(size(9, 0, 0)), SizeVerdict::Fits);
         assert_eq!(check(size(10, 0, 0)), SizeVerdict::NextJob);
         assert_eq!(check(size(1, 890, 0)), SizeVerdict::Fits);
@@ -121,12 +121,18 @@ mod tests {
 
     #[test]
     fn a_request_above_the_limit_for_one_request_fits_no_job() {
-        assert_eq!(limits().check(JobSize::default(), size(1, 501, 1)), SizeVerdict::TooLarge(500));
+        assert_eq!(
+            limits().check_room_for_request(JobSize::default(), size(1, 501, 1)),
+            SizeVerdict::TooLarge(500)
+        );
     }
 
     #[test]
     fn a_request_that_may_have_too_many_tokens_is_a_job_of_its_own() {
-        assert_eq!(limits().check(JobSize::default(), size(1, 10, 1_000)), SizeVerdict::Fits);
-        assert_eq!(limits().check(size(1, 10, 1_000), size(1, 10, 1)), SizeVerdict::NextJob);
+        assert_eq!(
+            limits().check_room_for_request(JobSize::default(), size(1, 10, 1_000)),
+            SizeVerdict::Fits
+        );
+        assert_eq!(limits().check_room_for_request(size(1, 10, 1_000), size(1, 10, 1)), SizeVerdict::NextJob);
     }
 }

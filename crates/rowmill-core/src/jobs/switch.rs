@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use crate::forecast::time_at_limits;
-use crate::limits::{MinuteLimits, Parallelism};
+use crate::forecast::estimate_duration_at_limits;
+use crate::limits::{CallParallelism, MinuteLimits};
 
 /// What a live pass is allowed to take, compared with its estimate.
 const MARGIN: f64 = 1.5;
@@ -17,7 +17,7 @@ pub struct LivePace {
     /// The limits per minute: those of the user, and those that the provider has reported.
     pub limits: MinuteLimits,
     /// How many calls may be in flight.
-    pub parallel: Parallelism,
+    pub parallel: CallParallelism,
     /// How long a slow call takes.
     pub call_time: Duration,
     /// The prompt tokens of a call.
@@ -38,11 +38,12 @@ impl LivePace {
         }
         let input = calls as f64 * self.input_tokens;
         let output = calls as f64 * self.output_tokens;
-        let limited = time_at_limits(self.limits, calls, input, Some(output)).unwrap_or_default();
+        let limited =
+            estimate_duration_at_limits(self.limits, calls, input, Some(output)).unwrap_or_default();
         let at_once = match self.parallel {
-            Parallelism::Auto => FIRST_CALLS,
-            Parallelism::AutoUpTo(most) => most.clamp(1, FIRST_CALLS),
-            Parallelism::AtMost(most) => most.max(1),
+            CallParallelism::Auto => FIRST_CALLS,
+            CallParallelism::AutoUpTo(most) => most.clamp(1, FIRST_CALLS),
+            CallParallelism::AtMost(most) => most.max(1),
         };
         let rounds = u32::try_from(calls.div_ceil(at_once as u64)).unwrap_or(u32::MAX);
         let answered = self.call_time.saturating_mul(rounds);
@@ -102,7 +103,7 @@ mod tests {
     fn pace() -> LivePace {
         LivePace {
             limits: MinuteLimits::default(),
-            parallel: Parallelism::AtMost(10),
+            parallel: CallParallelism::AtMost(10),
             call_time: 20 * SECOND,
             input_tokens: 100.0,
             output_tokens: 50.0,
@@ -119,9 +120,9 @@ mod tests {
         // Ten rounds and the last call, at 20 s each.
         assert_eq!(pace().time_for(100), 330 * SECOND);
         assert_eq!(pace().time_for(0), Duration::ZERO);
-        let adapts = LivePace { parallel: Parallelism::Auto, ..pace() };
+        let adapts = LivePace { parallel: CallParallelism::Auto, ..pace() };
         assert_eq!(adapts.time_for(16), 90 * SECOND);
-        let few = LivePace { parallel: Parallelism::AutoUpTo(2), ..pace() };
+        let few = LivePace { parallel: CallParallelism::AutoUpTo(2), ..pace() };
         assert_eq!(few.time_for(16), 270 * SECOND);
         assert!(pace().time_for(u64::MAX) > 1_000_000 * 3_600 * SECOND);
     }

@@ -97,8 +97,8 @@ impl JobTable {
 
     /// The names of the jobs whose rows cannot continue yet.
     #[must_use]
-    pub fn names_of_jobs_out(&self) -> HashSet<String> {
-        self.jobs.iter().filter(|job| job.is_out()).map(|job| job.key.0.clone()).collect()
+    pub fn blocking_job_names(&self) -> HashSet<String> {
+        self.jobs.iter().filter(|job| job.blocks_rows()).map(|job| job.key.0.clone()).collect()
     }
 
     /// Whether rows may have to be worked on because of a job.
@@ -109,8 +109,8 @@ impl JobTable {
 
     /// Whether the provider has something to do for the run, or will have.
     #[must_use]
-    pub fn has_jobs_out(&self) -> bool {
-        self.jobs.iter().any(JobRecord::is_out)
+    pub fn has_blocking_jobs(&self) -> bool {
+        self.jobs.iter().any(JobRecord::blocks_rows)
     }
 
     /// Whether the provider has a job that is not finished, or may have one.
@@ -130,8 +130,8 @@ impl JobTable {
     /// The most that jobs may cost whose rows have not been worked on yet. Each request of them is settled then, also in
     /// a job that was refused.
     #[must_use]
-    pub fn reserved(&self) -> Spend {
-        let open = self.jobs.iter().filter(|job| job.is_out() || job.is_collectable());
+    pub fn reserved_spend(&self) -> Spend {
+        let open = self.jobs.iter().filter(|job| job.blocks_rows() || job.is_collectable());
         open.fold(self.abandoned(), |sum, job| sum.plus(job.worst_case))
     }
 
@@ -145,7 +145,7 @@ impl JobTable {
     /// The number of requests that the provider has not answered yet, as far as it has reported it.
     #[must_use]
     pub fn unanswered_requests(&self) -> u64 {
-        let out = self.jobs.iter().filter(|job| job.is_out());
+        let out = self.jobs.iter().filter(|job| job.blocks_rows());
         out.map(|job| job.size.requests.saturating_sub(job.counts.map_or(0, |counts| counts.completed))).sum()
     }
 
@@ -180,7 +180,7 @@ mod tests {
     use rowmill_types::Money;
 
     use super::*;
-    use crate::ports::{ExpiryRule, JobKeyRule, JobState};
+    use crate::ports::{ExpiredJobResultRule, JobKeyReporting, JobState};
 
     fn job(key: &str, stage: JobStage) -> JobRecord {
         JobRecord {
@@ -214,9 +214,9 @@ mod tests {
             max_queued_requests: None,
             max_jobs: Some(3),
             window: Duration::from_secs(86_400),
-            expiry: ExpiryRule::KeepsFinished,
+            expiry: ExpiredJobResultRule::KeepsFinished,
             cancel_time: Duration::from_secs(600),
-            job_key: JobKeyRule::Reported,
+            job_key: JobKeyReporting::Reported,
         }
     }
 
@@ -249,8 +249,8 @@ mod tests {
         table.put(job("a", JobStage::Written));
         table.put(job("b", JobStage::Downloaded { id: "x".into(), state: JobState::Completed }));
         table.put(job("c", JobStage::Collected { id: Some("y".into()), state: JobState::Completed }));
-        assert_eq!(table.reserved(), Spend { cost: Money::from_pico(14), tokens: 100 });
-        assert_eq!(table.names_of_jobs_out(), HashSet::from(["a".to_owned()]));
+        assert_eq!(table.reserved_spend(), Spend { cost: Money::from_pico(14), tokens: 100 });
+        assert_eq!(table.blocking_job_names(), HashSet::from(["a".to_owned()]));
         assert!(table.has_collectable());
     }
 

@@ -53,14 +53,14 @@ pub struct SubmitPause {
 
 impl SubmitPause {
     /// The provider had no room; the wait before the next attempt.
-    pub fn refused(&mut self, asked: Option<Duration>) -> Duration {
+    pub fn record_refusal(&mut self, asked: Option<Duration>) -> Duration {
         let wait = FIRST_PAUSE.saturating_mul(1 << self.refusals.min(10)).min(LONGEST_PAUSE);
         self.refusals = self.refusals.saturating_add(1);
         asked.map_or(wait, |asked| asked.max(FIRST_PAUSE))
     }
 
     /// A job was accepted.
-    pub fn accepted(&mut self) {
+    pub fn record_acceptance(&mut self) {
         self.refusals = 0;
     }
 }
@@ -86,15 +86,15 @@ mod tests {
         assert_eq!(pace.next_wait(Some(Duration::from_secs(900)), 1.0), Duration::from_secs(900));
         assert_eq!(pace.next_wait(Some(Duration::from_secs(1)), 0.0), Duration::from_secs(15));
         let mut pause = SubmitPause::default();
-        assert_eq!(pause.refused(Some(Duration::from_secs(1_200))), Duration::from_secs(1_200));
+        assert_eq!(pause.record_refusal(Some(Duration::from_secs(1_200))), Duration::from_secs(1_200));
     }
 
     #[test]
     fn a_full_queue_is_tried_again_after_longer_and_longer_waits() {
         let mut pause = SubmitPause::default();
-        let waits: Vec<_> = (0..7).map(|_| pause.refused(None).as_secs()).collect();
+        let waits: Vec<_> = (0..7).map(|_| pause.record_refusal(None).as_secs()).collect();
         assert_eq!(waits, [30, 60, 120, 240, 480, 600, 600]);
-        pause.accepted();
-        assert_eq!(pause.refused(None).as_secs(), 30);
+        pause.record_acceptance();
+        assert_eq!(pause.record_refusal(None).as_secs(), 30);
     }
 }

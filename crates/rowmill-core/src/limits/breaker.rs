@@ -111,12 +111,12 @@ impl CircuitBreaker {
 
     /// For how long the provider has let no call through, although calls were sent.
     #[must_use]
-    pub fn blocked_for(&self, now: Duration) -> Duration {
+    pub fn time_without_answer(&self, now: Duration) -> Duration {
         self.stuck_since.map_or(Duration::ZERO, |since| now.saturating_sub(since))
     }
 
     /// A probe was sent.
-    pub fn record_probe(&mut self) {
+    pub fn record_probe_sent(&mut self) {
         if let BreakerState::Open { wait, .. } = self.state {
             self.state = BreakerState::Probing { wait };
         }
@@ -284,12 +284,12 @@ mod tests {
     fn one_probe_at_a_time_finds_out_whether_the_provider_is_back() {
         let mut breaker = down_at(0);
         assert_eq!(breaker.decide(at(1)), BreakerDecision::Probe);
-        breaker.record_probe();
+        breaker.record_probe_sent();
         assert_eq!(breaker.decide(at(1)), BreakerDecision::Wait(None));
         assert_eq!(fail(&mut breaker, 9, 2), FailureBlame::Provider);
         assert_eq!(breaker.decide(at(2)), BreakerDecision::Wait(Some(at(4))));
         breaker.record_lost_probe(at(4));
-        breaker.record_probe();
+        breaker.record_probe_sent();
         assert!(breaker.record_answer(at(4), at(5)));
         assert_eq!(breaker.decide(at(5)), BreakerDecision::Allowed);
         assert!(!breaker.record_answer(at(5), at(6)));
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn a_probe_that_is_given_up_leaves_the_way_to_another() {
         let mut breaker = down_at(0);
-        breaker.record_probe();
+        breaker.record_probe_sent();
         breaker.record_lost_probe(at(3));
         assert_eq!(breaker.decide(at(3)), BreakerDecision::Probe);
     }
@@ -318,7 +318,7 @@ mod tests {
         let mut breaker = down_at(10);
         assert!(!breaker.record_answer(at(9), at(10)), "it was taken in before the provider went down");
         assert_eq!(breaker.decide(at(11)), BreakerDecision::Probe);
-        breaker.record_probe();
+        breaker.record_probe_sent();
         assert_eq!(
             failed_as(&mut breaker, CallFailure::ConnectionBroken, 1, (9, 12)),
             FailureBlame::Provider
@@ -330,7 +330,7 @@ mod tests {
     #[test]
     fn calls_that_met_the_outage_count_against_nobody_when_they_fail_after_it() {
         let mut breaker = down_at(10);
-        breaker.record_probe();
+        breaker.record_probe_sent();
         assert!(breaker.record_answer(at(11), at(12)));
         for row in 0..20 {
             assert_eq!(failed_as(&mut breaker, CallFailure::Timeout, row, (9, 13)), FailureBlame::Provider);
@@ -341,12 +341,12 @@ mod tests {
     #[test]
     fn a_provider_is_stuck_from_its_first_failure_or_refusal_until_it_answers() {
         let mut breaker = down_at(10);
-        breaker.record_probe();
+        breaker.record_probe_sent();
         fail(&mut breaker, 6, 20);
-        assert_eq!(breaker.blocked_for(at(30)), at(20));
+        assert_eq!(breaker.time_without_answer(at(30)), at(20));
         breaker.record_refusal(at(30), at(31));
-        assert_eq!((breaker.is_open(), breaker.blocked_for(at(40))), (false, at(30)));
+        assert_eq!((breaker.is_open(), breaker.time_without_answer(at(40))), (false, at(30)));
         breaker.record_answer(at(40), at(41));
-        assert_eq!(breaker.blocked_for(at(50)), at(0));
+        assert_eq!(breaker.time_without_answer(at(50)), at(0));
     }
 }

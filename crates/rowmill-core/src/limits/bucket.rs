@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_types::RateWindow;
+use rowmill_types::RateLimitState;
 
 use super::sent_history::SentHistory;
 
@@ -139,7 +139,7 @@ impl RateBucket {
 
     /// A limit reported with an answer. Calls that are in flight now may have arrived after the answered one, so their
     /// usage is not included in the report.
-    pub(super) fn from_rate_window(window: RateWindow, flying: InFlightCharges, now: Duration) -> Self {
+    pub(super) fn from_rate_window(window: RateLimitState, flying: InFlightCharges, now: Duration) -> Self {
         let is_rounded = window.limit >= 10 * ROUNDED_TO && window.remaining.is_multiple_of(ROUNDED_TO);
         let rounding = if is_rounded { ROUNDED_TO as f64 / 2.0 } else { 0.0 };
         let mut bucket = Self {
@@ -175,7 +175,7 @@ impl RateBucket {
         &mut self,
         mark: &BucketMark,
         slack: f64,
-        (reported, now): (Option<RateWindow>, Duration),
+        (reported, now): (Option<RateLimitState>, Duration),
     ) -> bool {
         self.refill(now);
         let left = reported.map_or(self.level, |window| window.remaining as f64);
@@ -236,7 +236,7 @@ impl RateBucket {
     /// only if consecutive answers agree, because calls overtake each other.
     pub(super) fn update_from_window(
         &mut self,
-        window: RateWindow,
+        window: RateLimitState,
         mark: BucketMark,
         sent: Duration,
         now: Duration,
@@ -267,7 +267,7 @@ impl RateBucket {
     }
 
     /// Adapts to a changed limit.
-    fn reshape(&mut self, window: RateWindow) {
+    fn reshape(&mut self, window: RateLimitState) {
         self.limit = window.limit as f64;
         self.capacity = self.limit;
         if !window.remaining.is_multiple_of(ROUNDED_TO) {

@@ -4,11 +4,11 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-fn window(limit: u64, remaining: u64, reset: f64) -> RateWindow {
-    RateWindow { limit, remaining, reset: seconds(reset) }
+fn window(limit: u64, remaining: u64, reset: f64) -> RateLimitState {
+    RateLimitState { limit, remaining, reset: seconds(reset) }
 }
 
-fn learned(window: RateWindow, now: Duration) -> RateBucket {
+fn learned(window: RateLimitState, now: Duration) -> RateBucket {
     RateBucket::from_rate_window(window, InFlightCharges::default(), now)
 }
 

@@ -172,7 +172,7 @@ impl Budget {
 
     /// Whether a reservation still covers the worst case, whatever calls have used since.
     #[must_use]
-    pub fn is_enough(&self, reservation: &Reservation) -> bool {
+    pub fn is_reservation_sufficient(&self, reservation: &Reservation) -> bool {
         !self.limits.is_limited() || !self.excess.passes(reservation.0)
     }
 
@@ -197,7 +197,7 @@ impl Budget {
     ///
     /// It is a little higher than needed now, so that not every call costs a write.
     #[must_use]
-    pub fn cover_to_record(&self) -> Option<Spend> {
+    pub fn spend_bound_to_record(&self) -> Option<Spend> {
         let needed = self.spent.plus(self.reserved);
         if !self.limits.is_limited()
             || (needed.cost <= self.covered.cost && needed.tokens <= self.covered.tokens)
@@ -218,13 +218,13 @@ impl Budget {
     /// The amount that the ledger should state once no call is in flight, so that reservations are not counted as
     /// spent. `None` if it states that already, or has never stated a bound.
     #[must_use]
-    pub fn final_cover(&self) -> Option<Spend> {
+    pub fn final_spend_bound_to_record(&self) -> Option<Spend> {
         (self.calls == 0 && self.covered != Spend::default() && self.covered != self.spent)
             .then_some(self.spent)
     }
 
     /// The ledger states `cover` now.
-    pub fn record_cover(&mut self, cover: Spend) {
+    pub fn set_recorded_spend_bound(&mut self, cover: Spend) {
         self.covered = cover;
     }
 }
@@ -274,15 +274,15 @@ mod tests {
     #[test]
     fn the_ledger_is_reported_an_amount_that_calls_in_flight_cannot_pass() {
         let mut budget = budget(1_000);
-        assert_eq!(budget.cover_to_record(), None);
+        assert_eq!(budget.spend_bound_to_record(), None);
         let ReserveOutcome::Granted(call) = budget.reserve(spend(60, 5)) else { panic!("it fits") };
-        let cover = budget.cover_to_record().unwrap();
+        let cover = budget.spend_bound_to_record().unwrap();
         assert_eq!(cover, spend(70, 5));
-        budget.record_cover(cover);
-        assert_eq!(budget.cover_to_record(), None);
+        budget.set_recorded_spend_bound(cover);
+        assert_eq!(budget.spend_bound_to_record(), None);
         budget.settle(call, Some(spend(50, 5)));
         let ReserveOutcome::Granted(_) = budget.reserve(spend(940, 5)) else { panic!("it fits") };
-        assert_eq!(budget.cover_to_record(), Some(spend(1_000, 10)));
+        assert_eq!(budget.spend_bound_to_record(), Some(spend(1_000, 10)));
     }
 
     #[test]

@@ -7,14 +7,14 @@ mod outcomes;
 
 use std::time::Duration;
 
-use rowmill_types::{RateLimits, RateWindow};
+use rowmill_types::{RateLimitState, ReportedRateLimits};
 
 use super::bucket::{BucketMark, BucketUsage, InFlightCharges, RateBucket};
 use super::minute_limits::{MinuteLimits, PaceMode};
 use super::pause::CallPause;
 use super::refusals::RefusalRate;
-use super::share::{RunShare, RunShareId, RunShareSettings, combined_parallelism};
-use super::slots::{CallSlots, Parallelism};
+use super::share::{LimiterRunId, RunPaceSettings, RunShare, combined_parallelism};
+use super::slots::{CallParallelism, CallSlots};
 use super::wait::{CallWait, WaitReason};
 
 /// The need of a call.
@@ -30,7 +30,7 @@ pub struct CallNeed {
 #[derive(Debug, Clone, PartialEq)]
 pub enum AdmissionDecision {
     /// It may be sent; the charge is to be settled when it has ended.
-    Granted(CallCharge),
+    Granted(RateLimitCharge),
     /// Not yet.
     Wait(CallWait),
     /// Not yet, because of other calls of the same run; calls of other runs need not wait.
@@ -39,8 +39,8 @@ pub enum AdmissionDecision {
 
 /// The charge of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct CallCharge {
-    share: RunShareId,
+pub struct RateLimitCharge {
+    share: LimiterRunId,
     /// Bytes of everything that was sent.
     bytes: u32,
     sent: Duration,
@@ -49,10 +49,10 @@ pub struct CallCharge {
     marks: [BucketMark; LIMIT_KINDS],
 }
 
-impl CallCharge {
+impl RateLimitCharge {
     /// When the call was admitted.
     #[must_use]
-    pub fn sent(&self) -> Duration {
+    pub fn sent_at(&self) -> Duration {
         self.sent
     }
 }
@@ -89,7 +89,7 @@ impl Default for RateLimiter {
             learned: [None, None, None, None],
             set: [None, None, None, None],
             flying: [InFlightCharges::default(); LIMIT_KINDS],
-            slots: CallSlots::new(Parallelism::Auto),
+            slots: CallSlots::new(CallParallelism::Auto),
             sent: 0,
             pause: CallPause::default(),
             refusals: RefusalRate::default(),
@@ -101,18 +101,18 @@ impl Default for RateLimiter {
 
 impl RateLimiter {
     /// A run starts to call the model.
-    pub fn add_run(&mut self, settings: RunShareSettings, now: Duration) -> RunShareId {
+    pub fn add_run(&mut self, settings: RunPaceSettings, now: Duration) -> LimiterRunId {
         let free = self.shares.iter().position(Option::is_none).unwrap_or(self.shares.len());
         if free == self.shares.len() {
             self.shares.push(None);
         }
         self.shares[free] = Some(RunShare::new(settings));
         self.follow_shares(now);
-        RunShareId(u32::try_from(free).unwrap_or(u32::MAX))
+        LimiterRunId(u32::try_from(free).unwrap_or(u32::MAX))
     }
 
     /// A run no longer calls the model, and none of its calls is in flight.
-    pub fn remove_run(&mut self, share: RunShareId, now: Duration) {
+    pub fn remove_run(&mut self, share: LimiterRunId, now: Duration) {
         if let Some(left) = self.shares.get_mut(share.index()) {
             *left = None;
             self.follow_shares(now);
@@ -137,7 +137,7 @@ impl RateLimiter {
         }
     }
 
-    fn share(&self, id: RunShareId) -> Option<&RunShare> {
+    fn share(&self, id: LimiterRunId) -> Option<&RunShare> {
         self.shares.get(id.index())?.as_ref()
     }
 
@@ -149,23 +149,23 @@ impl RateLimiter {
 
     /// The current maximum number of calls of a run in flight.
     #[must_use]
-    pub fn allowed_calls(&self, share: RunShareId) -> usize {
-        self.slots.allowed_calls().min(self.own_ceiling(share))
+    pub fn max_calls_in_flight(&self, share: LimiterRunId) -> usize {
+        self.slots.max_calls_in_flight().min(self.own_ceiling(share))
     }
 
     /// The number of concurrent calls of a run to make room for, so that nothing else holds them up.
     #[must_use]
-    pub fn wanted_calls(&self, share: RunShareId) -> usize {
+    pub fn wanted_calls(&self, share: LimiterRunId) -> usize {
         self.slots.wanted_calls().min(self.own_ceiling(share))
     }
 
-    fn own_ceiling(&self, share: RunShareId) -> usize {
+    fn own_ceiling(&self, share: LimiterRunId) -> usize {
         self.share(share).map_or(usize::MAX, |share| share.settings.parallel.max_calls())
     }
 
     /// The limits per minute that apply to a run: set by its user, otherwise reported with answers.
     #[must_use]
-    pub fn known_limits(&self, share: RunShareId) -> MinuteLimits {
+    pub fn effective_minute_limits(&self, share: LimiterRunId) -> MinuteLimits {
         let caps = self.share(share).map(RunShare::user_limits).unwrap_or_default();
         let known = |kind: usize| {
             let learned = self.learned[kind].as_ref().map(RateBucket::per_minute);
@@ -179,20 +179,20 @@ impl RateLimiter {
 
     /// Whether calls wait for quota, so that another model should be asked.
     #[must_use]
-    pub fn is_exhausted(&self, now: Duration) -> bool {
+    pub fn is_waiting_for_quota(&self, now: Duration) -> bool {
         self.pause.is_for_quota(now)
     }
 
     /// Whether a call needs more than the whole limit, so that it would always be refused.
     #[must_use]
-    pub fn never_fits(&self, charge: &CallCharge) -> bool {
+    pub fn never_fits(&self, charge: &RateLimitCharge) -> bool {
         let both = self.learned.iter().zip(&charge.marks);
         both.filter_map(|(bucket, mark)| Some((bucket.as_ref()?, mark)))
             .any(|(bucket, mark)| bucket.is_smaller_than(mark))
     }
 
     /// Decides whether a call of a run may be sent now, and charges it if so.
-    pub fn admit(&mut self, id: RunShareId, need: CallNeed, now: Duration) -> AdmissionDecision {
+    pub fn admit(&mut self, id: LimiterRunId, need: CallNeed, now: Duration) -> AdmissionDecision {
         if let Some(wait) = self.pause.wait(now).filter(|_| self.keeps_to_pause(id)) {
             return AdmissionDecision::Wait(wait);
         }
@@ -232,14 +232,14 @@ impl RateLimiter {
         }
         self.sent += 1;
         let bytes = u32::try_from(need.bytes).unwrap_or(u32::MAX);
-        let charge = CallCharge { share: id, bytes, sent: now, number: self.sent, marks };
+        let charge = RateLimitCharge { share: id, bytes, sent: now, number: self.sent, marks };
         AdmissionDecision::Granted(charge)
     }
 
     /// Whether the calls of a run wait for the end of the current pause.
-    fn keeps_to_pause(&self, id: RunShareId) -> bool {
+    fn keeps_to_pause(&self, id: LimiterRunId) -> bool {
         let share = self.share(id).zip(self.pause.after_refusals());
-        share.is_none_or(|(share, length)| share.settings.waits_for(length))
+        share.is_none_or(|(share, length)| share.settings.accepts_requested_wait(length))
     }
 
     /// The longest wait for a bucket that applies to the run, if there is one.
@@ -273,7 +273,7 @@ impl RateLimiter {
     /// Settles a call in all buckets; returns its marks in the buckets that answers reported.
     fn settle(
         &mut self,
-        charge: &CallCharge,
+        charge: &RateLimitCharge,
         used: Option<[BucketUsage; LIMIT_KINDS]>,
     ) -> [BucketMark; LIMIT_KINDS] {
         if let Some(Some(share)) = self.shares.get_mut(charge.share.index()) {
@@ -296,16 +296,16 @@ impl RateLimiter {
 
     fn learn(
         &mut self,
-        charge: &CallCharge,
+        charge: &RateLimitCharge,
         marks: [BucketMark; LIMIT_KINDS],
-        rates: Option<&RateLimits>,
+        rates: Option<&ReportedRateLimits>,
         now: Duration,
     ) {
         let Some(rates) = rates else { return };
         let reported = rates.windows();
         let marks = marks.iter().zip(self.flying);
         for ((bucket, (mark, flying)), window) in self.learned.iter_mut().zip(marks).zip(reported) {
-            let Some(window) = window.filter(|window: &RateWindow| window.limit > 0) else { continue };
+            let Some(window) = window.filter(|window: &RateLimitState| window.limit > 0) else { continue };
             match bucket {
                 Some(bucket) => bucket.update_from_window(window, *mark, charge.sent, now),
                 None => *bucket = Some(RateBucket::from_rate_window(window, flying, now)),

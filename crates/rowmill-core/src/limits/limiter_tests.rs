@@ -1,4 +1,4 @@
-use rowmill_types::{RateWindow, TokenUsage};
+use rowmill_types::{RateLimitState, TokenUsage};
 
 use super::super::refusals::RefusalScope;
 
@@ -10,8 +10,8 @@ fn seconds(seconds: f64) -> Duration {
     Duration::from_secs_f64(seconds)
 }
 
-const AUTO: RunShareSettings = RunShareSettings {
-    parallel: Parallelism::Auto,
+const AUTO: RunPaceSettings = RunPaceSettings {
+    parallel: CallParallelism::Auto,
     pace: PaceMode::Auto,
     rates: MinuteLimits { requests: None, tokens: None, input_tokens: None, output_tokens: None },
     max_output: None,
@@ -21,9 +21,9 @@ const AUTO: RunShareSettings = RunShareSettings {
 };
 
 /// The only run of a limiter.
-const ONLY: RunShareId = RunShareId(0);
+const ONLY: LimiterRunId = LimiterRunId(0);
 
-fn of_one_run(settings: RunShareSettings) -> RateLimiter {
+fn of_one_run(settings: RunPaceSettings) -> RateLimiter {
     let mut limiter = RateLimiter::default();
     assert_eq!(limiter.add_run(settings, Duration::ZERO), ONLY);
     limiter
@@ -33,11 +33,11 @@ fn auto() -> RateLimiter {
     of_one_run(AUTO)
 }
 
-fn granted(limiter: &mut RateLimiter, now: f64) -> CallCharge {
+fn granted(limiter: &mut RateLimiter, now: f64) -> RateLimitCharge {
     granted_to(limiter, ONLY, now)
 }
 
-fn granted_to(limiter: &mut RateLimiter, run: RunShareId, now: f64) -> CallCharge {
+fn granted_to(limiter: &mut RateLimiter, run: LimiterRunId, now: f64) -> RateLimitCharge {
     match limiter.admit(run, NEED, seconds(now)) {
         AdmissionDecision::Granted(charge) => charge,
         AdmissionDecision::Wait(wait) | AdmissionDecision::WaitForOwnRun(wait) => {
@@ -54,19 +54,19 @@ fn wait(limiter: &mut RateLimiter, now: f64) -> CallWait {
 }
 
 /// The number of calls of a run that can be sent now.
-fn calls_at(limiter: &mut RateLimiter, run: RunShareId, now: f64) -> usize {
+fn calls_at(limiter: &mut RateLimiter, run: LimiterRunId, now: f64) -> usize {
     let goes = |limiter: &mut RateLimiter| {
         matches!(limiter.admit(run, NEED, seconds(now)), AdmissionDecision::Granted(_))
     };
     (0..10_000).take_while(|_| goes(limiter)).count()
 }
 
-fn capped(requests: u64) -> RunShareSettings {
-    RunShareSettings { rates: MinuteLimits { requests: Some(requests), ..AUTO.rates }, ..chosen(1_000) }
+fn capped(requests: u64) -> RunPaceSettings {
+    RunPaceSettings { rates: MinuteLimits { requests: Some(requests), ..AUTO.rates }, ..chosen(1_000) }
 }
 
-fn chosen(parallel: usize) -> RunShareSettings {
-    RunShareSettings { parallel: Parallelism::AtMost(parallel), ..AUTO }
+fn chosen(parallel: usize) -> RunPaceSettings {
+    RunPaceSettings { parallel: CallParallelism::AtMost(parallel), ..AUTO }
 }
 
 #[test]
@@ -80,20 +80,20 @@ fn every_run_has_as_many_calls_in_flight_as_its_own_user_allows() {
         "others may go"
     );
     assert_eq!(calls_at(&mut limiter, many, 0.0), 700);
-    assert_eq!((limiter.allowed_calls(few), limiter.allowed_calls(many)), (300, 700));
+    assert_eq!((limiter.max_calls_in_flight(few), limiter.max_calls_in_flight(many)), (300, 700));
 }
 
 #[test]
 fn what_an_ended_run_reported_holds_up_nobody_after_it() {
     let mut limiter = RateLimiter::default();
-    let reported = RunShareSettings { priming: true, parallel: Parallelism::AtMost(1), ..capped(60) };
+    let reported = RunPaceSettings { priming: true, parallel: CallParallelism::AtMost(1), ..capped(60) };
     let slow = limiter.add_run(reported, seconds(1.0));
     let charge = granted_to(&mut limiter, slow, 1.0);
     limiter.record_answer(&charge, None, None, seconds(2.0));
     limiter.remove_run(slow, seconds(2.0));
     let next = limiter.add_run(chosen(500), seconds(2.0));
     assert_eq!(calls_at(&mut limiter, next, 2.0), 500);
-    assert_eq!(limiter.known_limits(next), MinuteLimits::default());
+    assert_eq!(limiter.effective_minute_limits(next), MinuteLimits::default());
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn what_answers_reported_one_run_paces_all_of_them() {
     limiter.remove_run(first, seconds(0.0));
     let second = limiter.add_run(chosen(500), seconds(0.0));
     assert!(calls_at(&mut limiter, second, 0.0) <= 10);
-    let hasty = limiter.add_run(RunShareSettings { pace: PaceMode::Off, ..chosen(500) }, seconds(0.0));
+    let hasty = limiter.add_run(RunPaceSettings { pace: PaceMode::Off, ..chosen(500) }, seconds(0.0));
     assert!(calls_at(&mut limiter, hasty, 0.0) > 100, "but not one that wants to know nothing of it");
 }
 
@@ -138,7 +138,7 @@ fn what_answers_reported_one_run_paces_all_of_them() {
 fn a_run_that_waits_for_no_outage_keeps_to_pauses_of_a_minute_and_not_to_longer_ones() {
     for (asked, goes) in [(60.0, false), (61.0, true)] {
         let mut limiter = auto();
-        let hasty = limiter.add_run(RunShareSettings { max_outage: Duration::ZERO, ..AUTO }, Duration::ZERO);
+        let hasty = limiter.add_run(RunPaceSettings { max_outage: Duration::ZERO, ..AUTO }, Duration::ZERO);
         let charge = granted(&mut limiter, 0.0);
         let refused = limiter.record_refusal(&charge, Some(seconds(asked)), None, seconds(0.0));
         assert_eq!(refused, RefusalScope::EveryCall);
@@ -151,7 +151,7 @@ fn a_run_that_waits_for_no_outage_keeps_to_pauses_of_a_minute_and_not_to_longer_
 fn the_first_call_of_a_run_goes_alone_beside_those_of_others() {
     let mut limiter = auto();
     granted(&mut limiter, 0.0);
-    let primed = limiter.add_run(RunShareSettings { priming: true, ..AUTO }, Duration::ZERO);
+    let primed = limiter.add_run(RunPaceSettings { priming: true, ..AUTO }, Duration::ZERO);
     let charge = granted_to(&mut limiter, primed, 0.0);
     assert!(matches!(limiter.admit(primed, NEED, seconds(0.0)), AdmissionDecision::WaitForOwnRun(_)));
     granted(&mut limiter, 0.0);
@@ -159,9 +159,9 @@ fn the_first_call_of_a_run_goes_alone_beside_those_of_others() {
     granted_to(&mut limiter, primed, 1.0);
 }
 
-fn request_limit(limit: u64, remaining: u64) -> RateLimits {
-    let window = RateWindow { limit, remaining, reset: Duration::from_secs(30) };
-    RateLimits { requests: Some(window), ..RateLimits::default() }
+fn request_limit(limit: u64, remaining: u64) -> ReportedRateLimits {
+    let window = RateLimitState { limit, remaining, reset: Duration::from_secs(30) };
+    ReportedRateLimits { requests: Some(window), ..ReportedRateLimits::default() }
 }
 
 #[test]
@@ -267,7 +267,7 @@ fn a_refusal_without_headers_pauses_everyone_where_a_limit_that_was_reported_is_
 #[test]
 fn a_pause_ends_when_calls_that_were_sent_after_the_refused_one_are_answered() {
     let mut limiter = auto();
-    let charges: Vec<CallCharge> =
+    let charges: Vec<RateLimitCharge> =
         (0..8).map(|call| granted(&mut limiter, f64::from(call) * 0.001)).collect();
     limiter.record_refusal(&charges[0], Some(seconds(60.0)), None, seconds(0.1));
     assert_eq!(wait(&mut limiter, 0.1).reason, WaitReason::Throttled);
@@ -280,7 +280,7 @@ fn a_pause_ends_when_calls_that_were_sent_after_the_refused_one_are_answered() {
 #[test]
 fn refusals_that_come_together_make_one_pause() {
     let mut limiter = auto();
-    let charges: Vec<CallCharge> = (0..8).map(|_| granted(&mut limiter, 0.0)).collect();
+    let charges: Vec<RateLimitCharge> = (0..8).map(|_| granted(&mut limiter, 0.0)).collect();
     for charge in &charges {
         limiter.record_refusal(charge, None, None, seconds(0.1));
     }
@@ -290,7 +290,7 @@ fn refusals_that_come_together_make_one_pause() {
 #[test]
 fn a_pause_does_not_end_by_answers_to_calls_that_were_sent_before_the_refused_one() {
     let mut limiter = auto();
-    let charges: Vec<CallCharge> =
+    let charges: Vec<RateLimitCharge> =
         (0..8).map(|call| granted(&mut limiter, f64::from(call) * 0.001)).collect();
     limiter.record_refusal(&charges[7], Some(seconds(60.0)), None, seconds(0.1));
     for charge in &charges[..7] {
@@ -303,12 +303,12 @@ fn a_pause_does_not_end_by_answers_to_calls_that_were_sent_before_the_refused_on
 fn a_quota_that_is_used_up_pauses_with_what_the_provider_reported() {
     let mut limiter = auto();
     let charge = granted(&mut limiter, 0.0);
-    assert_eq!(limiter.record_exhaustion(&charge, None, "no credit", seconds(0.0)), seconds(30.0));
-    assert!(limiter.is_exhausted(seconds(29.0)));
+    assert_eq!(limiter.record_quota_exhaustion(&charge, None, "no credit", seconds(0.0)), seconds(30.0));
+    assert!(limiter.is_waiting_for_quota(seconds(29.0)));
     assert_eq!(wait(&mut limiter, 1.0).reason, WaitReason::Quota("no credit".into()));
     let charge = granted(&mut limiter, 30.0);
     assert_eq!(
-        limiter.record_exhaustion(&charge, Some(seconds(7.0)), "no credit", seconds(30.0)),
+        limiter.record_quota_exhaustion(&charge, Some(seconds(7.0)), "no credit", seconds(30.0)),
         seconds(7.0)
     );
 }
@@ -316,19 +316,19 @@ fn a_quota_that_is_used_up_pauses_with_what_the_provider_reported() {
 #[test]
 fn limits_of_the_user_hold_besides_those_that_are_reported_and_the_pace_can_be_off() {
     let flags = MinuteLimits { requests: Some(60), ..MinuteLimits::default() };
-    let mut limiter = of_one_run(RunShareSettings { pace: PaceMode::Off, rates: flags, ..AUTO });
+    let mut limiter = of_one_run(RunPaceSettings { pace: PaceMode::Off, rates: flags, ..AUTO });
     let charge = granted(&mut limiter, 0.0);
     limiter.record_answer(&charge, None, Some(&request_limit(60, 0)), Duration::ZERO);
     for _ in 0..4 {
         granted(&mut limiter, 0.0);
     }
     assert_eq!(wait(&mut limiter, 0.0).reason, WaitReason::Requests(60));
-    assert_eq!(limiter.known_limits(ONLY).requests, Some(60));
+    assert_eq!(limiter.effective_minute_limits(ONLY).requests, Some(60));
 }
 
 #[test]
 fn while_the_cache_is_being_filled_the_first_call_goes_alone() {
-    let mut limiter = of_one_run(RunShareSettings { priming: true, ..AUTO });
+    let mut limiter = of_one_run(RunPaceSettings { priming: true, ..AUTO });
     let first = granted(&mut limiter, 0.0);
     assert_eq!(wait(&mut limiter, 0.0).reason, WaitReason::Priming);
     limiter.record_answer(&first, None, None, seconds(1.0));
@@ -339,8 +339,8 @@ fn while_the_cache_is_being_filled_the_first_call_goes_alone() {
 #[test]
 fn tokens_are_charged_by_expectation_and_corrected_by_what_was_used() {
     let mut limiter = auto();
-    let window = RateWindow { limit: 6_000, remaining: 3_000, reset: Duration::from_secs(30) };
-    let rates = RateLimits { tokens: Some(window), ..RateLimits::default() };
+    let window = RateLimitState { limit: 6_000, remaining: 3_000, reset: Duration::from_secs(30) };
+    let rates = ReportedRateLimits { tokens: Some(window), ..ReportedRateLimits::default() };
     let charge = granted(&mut limiter, 0.0);
     let usage = TokenUsage { input: 100, output: 900, ..TokenUsage::default() };
     limiter.record_answer(&charge, Some(&usage), Some(&rates), Duration::ZERO);
@@ -360,8 +360,8 @@ fn tokens_are_charged_by_expectation_and_corrected_by_what_was_used() {
 #[test]
 fn a_call_that_is_larger_than_the_whole_limit_is_known() {
     let mut limiter = auto();
-    let window = RateWindow { limit: 50, remaining: 50, reset: Duration::ZERO };
-    let rates = RateLimits { input_tokens: Some(window), ..RateLimits::default() };
+    let window = RateLimitState { limit: 50, remaining: 50, reset: Duration::ZERO };
+    let rates = ReportedRateLimits { input_tokens: Some(window), ..ReportedRateLimits::default() };
     let large = granted(&mut limiter, 0.0);
     limiter.record_refusal(&large, None, Some(&rates), seconds(0.0));
     assert!(limiter.never_fits(&large), "100 tokens do not go into 50");
@@ -378,20 +378,20 @@ fn a_call_that_this_machine_has_no_room_for_waits_for_another_to_end() {
     let mut limiter = auto();
     let first = granted(&mut limiter, 0.0);
     let second = granted(&mut limiter, 0.0);
-    assert!(limiter.record_local_limit(&second, seconds(0.0)));
+    assert!(limiter.record_local_shortage(&second, seconds(0.0)));
     assert_eq!(wait(&mut limiter, 0.0).reason, WaitReason::Slots);
     limiter.record_answer(&first, None, None, seconds(1.0));
     let third = granted(&mut limiter, 1.0);
-    assert!(!limiter.record_local_limit(&third, seconds(1.0)), "nothing is left to wait for");
+    assert!(!limiter.record_local_shortage(&third, seconds(1.0)), "nothing is left to wait for");
     granted(&mut limiter, 1.0);
 }
 
 #[test]
 fn a_provider_that_sets_answers_aside_is_charged_what_the_call_itself_allows() {
-    let window = RateWindow { limit: 60_000, remaining: 10_000, reset: Duration::from_secs(50) };
-    let rates = RateLimits { tokens: Some(window), ..RateLimits::default() };
+    let window = RateLimitState { limit: 60_000, remaining: 10_000, reset: Duration::from_secs(50) };
+    let rates = ReportedRateLimits { tokens: Some(window), ..ReportedRateLimits::default() };
     for (reserves, sent) in [(true, 1), (false, 8)] {
-        let mut limiter = of_one_run(RunShareSettings { reserves_output: reserves, ..AUTO });
+        let mut limiter = of_one_run(RunPaceSettings { reserves_output: reserves, ..AUTO });
         let charge = granted(&mut limiter, 0.0);
         limiter.record_answer(&charge, None, Some(&rates), Duration::ZERO);
         let capped = CallNeed { output_cap: Some(8_000), ..NEED };
@@ -406,12 +406,12 @@ fn a_provider_that_sets_answers_aside_is_charged_what_the_call_itself_allows() {
 #[test]
 fn as_many_calls_are_wanted_as_there_may_soon_be() {
     let mut limiter = auto();
-    assert_eq!((limiter.allowed_calls(ONLY), limiter.wanted_calls(ONLY)), (8, 16));
+    assert_eq!((limiter.max_calls_in_flight(ONLY), limiter.wanted_calls(ONLY)), (8, 16));
     for _ in 0..8 {
         let charge = granted(&mut limiter, 0.0);
         limiter.record_answer(&charge, None, None, seconds(1.0));
     }
-    assert_eq!(limiter.wanted_calls(ONLY), limiter.allowed_calls(ONLY) * 2);
+    assert_eq!(limiter.wanted_calls(ONLY), limiter.max_calls_in_flight(ONLY) * 2);
     let chosen = of_one_run(chosen(50));
-    assert_eq!((chosen.allowed_calls(ONLY), chosen.wanted_calls(ONLY)), (8, 50));
+    assert_eq!((chosen.max_calls_in_flight(ONLY), chosen.wanted_calls(ONLY)), (8, 50));
 }

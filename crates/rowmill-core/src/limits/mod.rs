@@ -22,10 +22,10 @@ mod window;
 
 pub use breaker::{BreakerDecision, CircuitBreaker, FailedCall, FailureBlame};
 pub use budget::{Budget, BudgetLimits, Reservation, ReserveOutcome, Spend};
-pub use limiter::{AdmissionDecision, CallCharge, CallNeed, RateLimiter};
+pub use limiter::{AdmissionDecision, CallNeed, RateLimitCharge, RateLimiter};
 pub use minute_limits::{MinuteLimits, PaceMode};
-pub use output_cap::{AnswerLengths, AnswerNeeds, CallSize, RemainingBudget};
+pub use output_cap::{AnswerLengthNeeds, AnswerLengths, CallSize, RemainingBudget};
 pub use refusals::RefusalScope;
-pub use share::{LONGEST_PACE, RunShareId, RunShareSettings};
-pub use slots::Parallelism;
+pub use share::{LONGEST_PACE, LimiterRunId, RunPaceSettings};
+pub use slots::CallParallelism;
 pub use wait::{CallWait, WaitReason};

@@ -68,10 +68,10 @@ impl AnswerLengths {
     /// The room that the next answer needs. `thinking` is the maximum for thinking before the answer; `cut_at` the
     /// limit that truncated the last answer to the same request.
     #[must_use]
-    pub fn needs(&self, thinking: u64, cut_at: Option<u64>) -> AnswerNeeds {
+    pub fn needs(&self, thinking: u64, cut_at: Option<u64>) -> AnswerLengthNeeds {
         if let Some(before) = cut_at {
             let times = |factor: u64| before.saturating_mul(factor);
-            return AnswerNeeds {
+            return AnswerLengthNeeds {
                 minimum: times(LONGER.0),
                 preferred: times(LONGER.1),
                 maximum: times(LONGER.1),
@@ -80,8 +80,8 @@ impl AnswerLengths {
         let (least, roomy, ample) = TIMES;
         let floor = if self.is_trusted() { LEAST } else { FIRST_LEAST };
         let needs = match self.usual() {
-            None => AnswerNeeds { minimum: FIRST_LEAST, preferred: FIRST_ROOMY, maximum: FIRST_AMPLE },
-            Some(usual) => AnswerNeeds {
+            None => AnswerLengthNeeds { minimum: FIRST_LEAST, preferred: FIRST_ROOMY, maximum: FIRST_AMPLE },
+            Some(usual) => AnswerLengthNeeds {
                 minimum: usual.saturating_mul(least).max(floor),
                 preferred: usual.saturating_mul(roomy).max(floor),
                 maximum: usual.saturating_mul(ample).max(FIRST_ROOMY),
@@ -92,7 +92,7 @@ impl AnswerLengths {
         if thinking == 0 {
             return needs;
         }
-        AnswerNeeds {
+        AnswerLengthNeeds {
             minimum: aside(needs.minimum),
             preferred: aside(needs.preferred),
             maximum: aside(needs.maximum),
@@ -102,7 +102,7 @@ impl AnswerLengths {
 
 /// The room that an answer should have, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct AnswerNeeds {
+pub struct AnswerLengthNeeds {
     /// With less than this a call is pointless.
     pub minimum: u64,
     /// Rather than get less than this, calls wait for each other.
@@ -111,11 +111,11 @@ pub struct AnswerNeeds {
     pub maximum: u64,
 }
 
-impl AnswerNeeds {
+impl AnswerLengthNeeds {
     /// Prefers the minimum if it fits: for providers that count the allowed length of an answer as used until the
     /// answer is complete.
     #[must_use]
-    pub fn reduced(self) -> Self {
+    pub fn cap_at_preferred(self) -> Self {
         Self { maximum: self.preferred, ..self }
     }
 
@@ -166,17 +166,17 @@ impl CallSize {
     /// The limit on the answer to send, so that `calls` calls like this one fit the rest of the budget; `None` if the
     /// longest answer fits anyway.
     ///
-    /// It is below [`AnswerNeeds::preferred`] only if that does not fit the rest of the budget even without any other call,
-    /// and never below [`AnswerNeeds::minimum`]. It may therefore not fit: then the call has to wait, or cannot be made
+    /// It is below [`AnswerLengthNeeds::preferred`] only if that does not fit the rest of the budget even without any other call,
+    /// and never below [`AnswerLengthNeeds::minimum`]. It may therefore not fit: then the call has to wait, or cannot be made
     /// at all.
     #[must_use]
-    pub fn output_cap(&self, needs: AnswerNeeds, left: RemainingBudget, calls: u64) -> Option<u64> {
+    pub fn output_cap(&self, needs: AnswerLengthNeeds, left: RemainingBudget, calls: u64) -> Option<u64> {
         let share = self.longest_within(shared_by(left.whole, calls.max(1)));
         let now = self.longest_within(left.now);
         if share.min(now) >= self.longest {
             return None;
         }
-        let AnswerNeeds { minimum: least, preferred: roomy, maximum: ample } = needs;
+        let AnswerLengthNeeds { minimum: least, preferred: roomy, maximum: ample } = needs;
         let wanted = round_down(share.min(now).min(ample)).max(roomy);
         let whole = self.longest_within(left.whole);
         let cap = if wanted > whole { whole.max(least) } else { wanted };
@@ -185,7 +185,7 @@ impl CallSize {
 
     /// The limit on the answer that leaves room for a few calls in a row's own budget.
     #[must_use]
-    pub fn row_output_cap(&self, needs: AnswerNeeds, left: BudgetLimits) -> Option<u64> {
+    pub fn output_cap_in_row_budget(&self, needs: AnswerLengthNeeds, left: BudgetLimits) -> Option<u64> {
         self.output_cap(needs, RemainingBudget { whole: left, now: left }, CALLS_OF_A_ROW)
     }
 }

@@ -42,7 +42,7 @@ fn seen(lengths: impl IntoIterator<Item = u64>) -> AnswerLengths {
 #[test]
 fn answers_get_several_times_what_they_are_seen_to_need() {
     let needs = |lengths: &AnswerLengths| {
-        let AnswerNeeds { minimum: least, preferred: roomy, maximum: ample } = lengths.needs(0, None);
+        let AnswerLengthNeeds { minimum: least, preferred: roomy, maximum: ample } = lengths.needs(0, None);
         (least, roomy, ample)
     };
     assert_eq!(needs(&seen([])), (1_024, 4_096, 16_384), "nothing is known");
@@ -59,11 +59,11 @@ fn answers_get_several_times_what_they_are_seen_to_need() {
 #[test]
 fn an_answer_that_was_cut_gets_more_and_thinking_always_has_its_room() {
     let needs = seen([10; 9]).needs(0, Some(4_096));
-    assert_eq!(needs, AnswerNeeds { minimum: 8_192, preferred: 16_384, maximum: 16_384 });
+    assert_eq!(needs, AnswerLengthNeeds { minimum: 8_192, preferred: 16_384, maximum: 16_384 });
     let needs = seen([10; 9]).needs(16_000, None);
-    assert_eq!(needs, AnswerNeeds { minimum: 16_256, preferred: 16_256, maximum: 16_256 });
+    assert_eq!(needs, AnswerLengthNeeds { minimum: 16_256, preferred: 16_256, maximum: 16_256 });
     let needs = seen([]).needs(2_000, None);
-    assert_eq!(needs, AnswerNeeds { minimum: 3_024, preferred: 4_096, maximum: 16_384 });
+    assert_eq!(needs, AnswerLengthNeeds { minimum: 3_024, preferred: 4_096, maximum: 16_384 });
 }
 
 #[test]
@@ -105,21 +105,21 @@ fn a_call_takes_no_more_than_those_in_flight_leave_and_a_retry_asks_for_the_same
     let left = RemainingBudget { whole: dollars(1.0), now: dollars(0.005) };
     assert_eq!(call().output_cap(needs, left, 8), Some(896));
     assert_eq!(call().output_cap(needs.like_last_attempt(640), untouched(dollars(1.0)), 8), Some(640));
-    assert_eq!(call().output_cap(needs.reduced(), untouched(dollars(1.0)), 8), Some(256));
+    assert_eq!(call().output_cap(needs.cap_at_preferred(), untouched(dollars(1.0)), 8), Some(256));
 }
 
 #[test]
 fn a_row_with_a_budget_of_its_own_keeps_some_for_its_further_calls() {
     let needs = seen([]).needs(0, None);
-    assert_eq!(call().row_output_cap(needs, dollars(10.0)), None);
-    assert_eq!(call().row_output_cap(needs, dollars(0.1)), Some(5_120));
-    assert_eq!(call().row_output_cap(needs, dollars(0.001)), Some(1_024));
+    assert_eq!(call().output_cap_in_row_budget(needs, dollars(10.0)), None);
+    assert_eq!(call().output_cap_in_row_budget(needs, dollars(0.1)), Some(5_120));
+    assert_eq!(call().output_cap_in_row_budget(needs, dollars(0.001)), Some(1_024));
 }
 
 #[derive(Debug, Clone)]
 struct Case {
     size: CallSize,
-    needs: AnswerNeeds,
+    needs: AnswerLengthNeeds,
     left: RemainingBudget,
     calls: u64,
 }

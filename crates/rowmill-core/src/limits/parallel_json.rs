@@ -8,12 +8,12 @@ use serde::de::{Error, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::Parallelism;
+use super::CallParallelism;
 
 const AUTO: &str = "auto";
 const AUTO_UP_TO: &str = "auto_up_to";
 
-impl Serialize for Parallelism {
+impl Serialize for CallParallelism {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match *self {
             Self::Auto => serializer.serialize_str(AUTO),
@@ -27,7 +27,7 @@ impl Serialize for Parallelism {
     }
 }
 
-impl<'de> Deserialize<'de> for Parallelism {
+impl<'de> Deserialize<'de> for CallParallelism {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(ParallelVisitor)
     }
@@ -36,28 +36,28 @@ impl<'de> Deserialize<'de> for Parallelism {
 struct ParallelVisitor;
 
 impl<'de> Visitor<'de> for ParallelVisitor {
-    type Value = Parallelism;
+    type Value = CallParallelism;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("`auto`, a number of rows, or `{\"auto_up_to\": N}`")
     }
 
-    fn visit_str<E: Error>(self, text: &str) -> Result<Parallelism, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<CallParallelism, E> {
         match text {
-            AUTO => Ok(Parallelism::Auto),
+            AUTO => Ok(CallParallelism::Auto),
             _ => Err(E::custom("must be `auto` or a number of rows")),
         }
     }
 
-    fn visit_u64<E: Error>(self, most: u64) -> Result<Parallelism, E> {
-        at_least_one(most).map(Parallelism::AtMost)
+    fn visit_u64<E: Error>(self, most: u64) -> Result<CallParallelism, E> {
+        at_least_one(most).map(CallParallelism::AtMost)
     }
 
-    fn visit_i64<E: Error>(self, _: i64) -> Result<Parallelism, E> {
-        at_least_one(0).map(Parallelism::AtMost)
+    fn visit_i64<E: Error>(self, _: i64) -> Result<CallParallelism, E> {
+        at_least_one(0).map(CallParallelism::AtMost)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Parallelism, A::Error> {
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<CallParallelism, A::Error> {
         match map.next_key::<String>()?.as_deref() {
             Some(AUTO_UP_TO) => {}
             Some(other) => return Err(A::Error::unknown_field(other, &[AUTO_UP_TO])),
@@ -65,7 +65,7 @@ impl<'de> Visitor<'de> for ParallelVisitor {
         }
         let most = at_least_one(map.next_value()?)?;
         match map.next_key::<String>()? {
-            None => Ok(Parallelism::AutoUpTo(most)),
+            None => Ok(CallParallelism::AutoUpTo(most)),
             Some(other) => Err(A::Error::unknown_field(&other, &[AUTO_UP_TO])),
         }
     }
@@ -79,7 +79,7 @@ fn at_least_one<E: Error>(most: u64) -> Result<usize, E> {
     }
 }
 
-impl JsonSchema for Parallelism {
+impl JsonSchema for CallParallelism {
     fn schema_name() -> Cow<'static, str> {
         "Parallel".into()
     }
@@ -109,17 +109,17 @@ mod tests {
     #[test]
     fn numbers_and_words_stand_for_what_the_flag_means_by_them() {
         for (parallel, json) in [
-            (Parallelism::Auto, "\"auto\""),
-            (Parallelism::AtMost(8), "8"),
-            (Parallelism::AutoUpTo(20), "{\"auto_up_to\":20}"),
+            (CallParallelism::Auto, "\"auto\""),
+            (CallParallelism::AtMost(8), "8"),
+            (CallParallelism::AutoUpTo(20), "{\"auto_up_to\":20}"),
         ] {
             assert_eq!(serde_json::to_string(&parallel).unwrap(), json);
-            assert_eq!(serde_json::from_str::<Parallelism>(json).unwrap(), parallel);
+            assert_eq!(serde_json::from_str::<CallParallelism>(json).unwrap(), parallel);
         }
         for wrong in
             ["0", "-1", "1.5", "\"many\"", "null", "{}", "{\"up_to\":1}", "{\"auto_up_to\":1,\"auto\":2}"]
         {
-            assert!(serde_json::from_str::<Parallelism>(wrong).is_err(), "{wrong}");
+            assert!(serde_json::from_str::<CallParallelism>(wrong).is_err(), "{wrong}");
         }
     }
 }

@@ -7,13 +7,13 @@ use rowmill_types::TokenUsage;
 use super::estimate::TokenEstimate;
 use super::limiter::{CallNeed, LIMIT_KINDS};
 use super::minute_limits::{MinuteLimits, PaceMode};
-use super::slots::Parallelism;
+use super::slots::CallParallelism;
 
 /// A run's settings for the pace of its own calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunShareSettings {
+pub struct RunPaceSettings {
     /// The number of calls of the run that may be in flight.
-    pub parallel: Parallelism,
+    pub parallel: CallParallelism,
     /// Whether limits reported by the provider are respected.
     pub pace: PaceMode,
     /// Limits set by the user.
@@ -34,19 +34,19 @@ pub struct RunShareSettings {
 /// through.
 pub const LONGEST_PACE: Duration = Duration::from_secs(60);
 
-impl RunShareSettings {
+impl RunPaceSettings {
     /// Whether a run waits at all if a provider asks for this much time.
     #[must_use]
-    pub fn waits_for(&self, asked: Duration) -> bool {
+    pub fn accepts_requested_wait(&self, asked: Duration) -> bool {
         !self.max_outage.is_zero() || asked <= LONGEST_PACE
     }
 }
 
 /// Identifies one of the runs that share a limiter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RunShareId(pub(super) u32);
+pub struct LimiterRunId(pub(super) u32);
 
-impl RunShareId {
+impl LimiterRunId {
     /// Its index among the shares of a limiter.
     pub(super) fn index(self) -> usize {
         self.0 as usize
@@ -56,7 +56,7 @@ impl RunShareId {
 /// One of the runs that share a limiter.
 #[derive(Debug, Clone)]
 pub(super) struct RunShare {
-    pub(super) settings: RunShareSettings,
+    pub(super) settings: RunPaceSettings,
     /// The expected usage of its calls, from its own prompts.
     estimate: TokenEstimate,
     /// Its calls in flight.
@@ -66,7 +66,7 @@ pub(super) struct RunShare {
 }
 
 impl RunShare {
-    pub(super) fn new(settings: RunShareSettings) -> Self {
+    pub(super) fn new(settings: RunPaceSettings) -> Self {
         let estimate = TokenEstimate::new(settings.max_output);
         Self { settings, estimate, in_flight: 0, priming: settings.priming }
     }
@@ -129,14 +129,20 @@ impl RunShare {
 
 /// How many calls all of these runs may have in flight together: the sum of their users' choices, unless one of them is
 /// automatic.
-pub(super) fn combined_parallelism<'s>(shares: impl Iterator<Item = &'s RunShare>) -> Option<Parallelism> {
+pub(super) fn combined_parallelism<'s>(
+    shares: impl Iterator<Item = &'s RunShare>,
+) -> Option<CallParallelism> {
     shares.map(|share| share.settings.parallel).reduce(|one, other| match (one, other) {
         // The limit of this machine applies to all runs together.
-        (Parallelism::AutoUpTo(one), Parallelism::AutoUpTo(other)) => Parallelism::AutoUpTo(one.min(other)),
-        (Parallelism::AutoUpTo(most), _) | (_, Parallelism::AutoUpTo(most)) => Parallelism::AutoUpTo(most),
-        (Parallelism::Auto, _) | (_, Parallelism::Auto) => Parallelism::Auto,
-        (Parallelism::AtMost(one), Parallelism::AtMost(other)) => {
-            Parallelism::AtMost(one.saturating_add(other))
+        (CallParallelism::AutoUpTo(one), CallParallelism::AutoUpTo(other)) => {
+            CallParallelism::AutoUpTo(one.min(other))
+        }
+        (CallParallelism::AutoUpTo(most), _) | (_, CallParallelism::AutoUpTo(most)) => {
+            CallParallelism::AutoUpTo(most)
+        }
+        (CallParallelism::Auto, _) | (_, CallParallelism::Auto) => CallParallelism::Auto,
+        (CallParallelism::AtMost(one), CallParallelism::AtMost(other)) => {
+            CallParallelism::AtMost(one.saturating_add(other))
         }
     })
 }

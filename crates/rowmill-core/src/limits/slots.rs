@@ -34,7 +34,7 @@ const HOLD: (u32, u32) = (1, 64);
 
 /// How many calls may be in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Parallelism {
+pub enum CallParallelism {
     /// As many as raise the throughput.
     Auto,
     /// As many as raise the throughput, up to this maximum, because this machine allows no more.
@@ -43,7 +43,7 @@ pub enum Parallelism {
     AtMost(usize),
 }
 
-impl Parallelism {
+impl CallParallelism {
     /// The absolute maximum.
     #[must_use]
     pub fn max_calls(self) -> usize {
@@ -58,7 +58,7 @@ impl Parallelism {
 /// Counts calls in flight and decides how many are allowed.
 #[derive(Debug, Clone)]
 pub(super) struct CallSlots {
-    parallel: Parallelism,
+    parallel: CallParallelism,
     allowed: usize,
     in_flight: usize,
     was_answered: bool,
@@ -88,7 +88,7 @@ enum SlotProbe {
 }
 
 impl CallSlots {
-    pub(super) fn new(parallel: Parallelism) -> Self {
+    pub(super) fn new(parallel: CallParallelism) -> Self {
         Self {
             parallel,
             allowed: first(parallel),
@@ -109,7 +109,7 @@ impl CallSlots {
     }
 
     /// The set of users has changed, and with it the setting. What was learned about the provider is kept.
-    pub(super) fn set_parallel(&mut self, parallel: Parallelism, now: Duration) {
+    pub(super) fn set_parallel(&mut self, parallel: CallParallelism, now: Duration) {
         if self.parallel == parallel {
             return;
         }
@@ -118,7 +118,7 @@ impl CallSlots {
         let least = match parallel {
             _ if !self.was_answered => first(parallel),
             // A fixed number needs no search, unless fewer proved better.
-            Parallelism::AtMost(_) if self.regain.is_none() && self.last_cut.is_zero() => most,
+            CallParallelism::AtMost(_) if self.regain.is_none() && self.last_cut.is_zero() => most,
             _ => 1,
         };
         self.allowed = self.allowed.max(least).min(most);
@@ -131,7 +131,7 @@ impl CallSlots {
         self.in_flight
     }
 
-    pub(super) fn allowed_calls(&self) -> usize {
+    pub(super) fn max_calls_in_flight(&self) -> usize {
         self.allowed
     }
 
@@ -139,7 +139,7 @@ impl CallSlots {
     pub(super) fn wanted_calls(&self) -> usize {
         let soon = if self.was_answered { self.allowed.saturating_mul(2) } else { FIRST * 2 };
         match self.parallel {
-            Parallelism::AtMost(most) if !self.was_answered => most.max(1),
+            CallParallelism::AtMost(most) if !self.was_answered => most.max(1),
             parallel => soon.min(parallel.max_calls()),
         }
     }
@@ -165,7 +165,7 @@ impl CallSlots {
         self.end();
         self.strain = (self.strain - RELIEF).max(0.0);
         if !std::mem::replace(&mut self.was_answered, true)
-            && let Parallelism::AtMost(most) = self.parallel
+            && let CallParallelism::AtMost(most) = self.parallel
         {
             // A number set by the user needs no search once the provider is known to answer.
             self.allowed = self.allowed.max(most.max(1));
@@ -194,7 +194,7 @@ impl CallSlots {
     /// cut add no information.
     pub(super) fn record_refusal(&mut self, sent: Duration, now: Duration) {
         self.end();
-        if sent < self.last_cut || matches!(self.parallel, Parallelism::AtMost(1)) {
+        if sent < self.last_cut || matches!(self.parallel, CallParallelism::AtMost(1)) {
             return;
         }
         self.uncut = Some((self.allowed, self.fast));
@@ -224,7 +224,7 @@ impl CallSlots {
 
     /// This machine had no resources for a call: the number is limited to the calls now in flight. `false` if there are
     /// none, so that there is no end to wait for.
-    pub(super) fn record_local_limit(&mut self, now: Duration) -> bool {
+    pub(super) fn record_local_shortage(&mut self, now: Duration) -> bool {
         self.end();
         self.allowed = self.in_flight.clamp(1, self.allowed);
         self.fast = false;
@@ -285,7 +285,7 @@ impl CallSlots {
     fn helped(&self, (allowed, before): (usize, f64), rate: f64, window: &MeasurementWindow) -> bool {
         let grown = self.allowed as f64 / allowed as f64 - 1.0;
         // A number set by the user is approached without question, unless calls are refused.
-        let is_chosen = matches!(self.parallel, Parallelism::AtMost(_)) && !window.is_often_refused();
+        let is_chosen = matches!(self.parallel, CallParallelism::AtMost(_)) && !window.is_often_refused();
         (is_chosen && grown >= 0.0) || rate >= before * (1.0 + HELPS * grown)
     }
 
@@ -312,9 +312,9 @@ impl CallSlots {
 
 /// How many calls are sent before the first is answered. A user who sets a very high number knows that the provider
 /// accepts it.
-fn first(parallel: Parallelism) -> usize {
+fn first(parallel: CallParallelism) -> usize {
     match parallel {
-        Parallelism::AtMost(most) if most > VERY_MANY => most,
+        CallParallelism::AtMost(most) if most > VERY_MANY => most,
         _ => parallel.max_calls().min(FIRST),
     }
 }

@@ -12,7 +12,7 @@ use rowmill_types::{CallError, CallFailure, Completion, Request};
 /// # Contract
 ///
 /// * Every method makes one attempt: it never retries, waits for a job or logs. The caller decides, by
-///   [`CallError::fault`].
+///   [`CallError::retry_class`].
 /// * Dropping a future ends its call; nothing keeps running.
 /// * Files are read and written in pieces: memory does not grow with the size of a job.
 /// * Results are told apart by their custom ids alone; their order means nothing.
@@ -110,14 +110,14 @@ pub struct BatchRules {
     /// How long a job may take to end once it is cancelled.
     pub cancel_time: Duration,
     /// What remains of a job that expired.
-    pub expiry: ExpiryRule,
+    pub expiry: ExpiredJobResultRule,
     /// Whether the provider shows the key of a job in its reports.
-    pub job_key: JobKeyRule,
+    pub job_key: JobKeyReporting,
 }
 
 /// What remains of a job that was not finished in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExpiryRule {
+pub enum ExpiredJobResultRule {
     /// The results of the requests that were finished.
     KeepsFinished,
     /// Nothing.
@@ -126,7 +126,7 @@ pub enum ExpiryRule {
 
 /// How a job can be found again if the response to its creation was lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum JobKeyRule {
+pub enum JobKeyReporting {
     /// By its key, which the provider reports.
     Reported,
     /// Only by the time of its creation, its number of requests and its custom ids.

@@ -5,7 +5,7 @@ use std::task::{Context, Poll};
 
 use futures_util::future::BoxFuture;
 use rowmill_types::{
-    Attachment, ComparisonOperator, MessageText, Problem, Row, RowError, ScalarValue, SourceRow,
+    Attachment, ComparisonOperator, ComparisonValue, DiagnosticText, Problem, Row, RowError, RowReadResult,
 };
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub trait Dataset: Send + Sync + Debug {
     /// # Errors
     ///
     /// The input is missing or cannot be read, or has no such column.
-    fn open_part(&self, _part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, _part: &RequestedDatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         self.open()
     }
 
@@ -74,7 +74,7 @@ pub trait Dataset: Send + Sync + Debug {
     }
 
     /// A notice for the user about the reads so far, such as copies that were left out.
-    fn read_notice(&self) -> Option<MessageText> {
+    fn read_notice(&self) -> Option<DiagnosticText> {
         None
     }
 
@@ -86,7 +86,7 @@ pub trait Dataset: Send + Sync + Debug {
 
 /// The part of a dataset that the caller needs.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct DatasetPart {
+pub struct RequestedDatasetPart {
     /// The columns to read, in the order of the input; `None` means all.
     pub columns: Option<Vec<String>>,
     /// Rows that violate one of these may be left out.
@@ -101,7 +101,7 @@ pub struct ColumnCondition {
     /// The operator.
     pub comparison: ComparisonOperator,
     /// The value to compare with.
-    pub value: ScalarValue,
+    pub value: ComparisonValue,
 }
 
 /// A column that the input declares.
@@ -143,7 +143,7 @@ pub trait RowSource: Send {
     /// # Errors
     ///
     /// The input cannot be read any further.
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem>;
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem>;
 
     /// Skips up to `rows` rows, including bad rows; returns how many were skipped.
     ///
@@ -182,11 +182,11 @@ pub trait RowSource: Send {
     }
 
     /// How far the read has progressed.
-    fn position(&self) -> ReadPosition;
+    fn position(&self) -> InputReadProgress;
 }
 
 impl<S: RowSource + ?Sized> RowSource for Box<S> {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         (**self).read(batch, room)
     }
 
@@ -202,7 +202,7 @@ impl<S: RowSource + ?Sized> RowSource for Box<S> {
         (**self).damage()
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         (**self).position()
     }
 }
@@ -227,7 +227,7 @@ pub struct ReadLimit {
 
 /// The progress of a read, for progress display and remaining time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ReadPosition {
+pub struct InputReadProgress {
     /// Bytes read so far.
     pub read: u64,
     /// Total bytes, if known.

@@ -12,22 +12,22 @@ use std::fmt::Debug;
 
 use futures_util::future::BoxFuture;
 use rowmill_types::{AnswerVerdict, CallError, Completion, Problem, Request, RowError};
-pub use rowmill_types::{ComparisonOperator, ScalarValue};
+pub use rowmill_types::{ComparisonOperator, ComparisonValue};
 
 pub use batch_api::{
-    BatchApi, BatchRules, ExpiryRule, JobCounts, JobError, JobFile, JobKeyRule, JobReport, JobResult,
-    JobState,
+    BatchApi, BatchRules, ExpiredJobResultRule, JobCounts, JobError, JobFile, JobKeyReporting, JobReport,
+    JobResult, JobState,
 };
 pub use dataset::{
-    AttachmentLoader, ColumnCondition, ColumnKind, Dataset, DatasetColumn, DatasetPart, InputIdentity,
-    ReadLimit, ReadPosition, RowSource,
+    AttachmentLoader, ColumnCondition, ColumnKind, Dataset, DatasetColumn, InputIdentity, InputReadProgress,
+    ReadLimit, RequestedDatasetPart, RowSource,
 };
 
-pub use program::{AnswerMapper, AnsweredRow, MappedResult, PromptMaker, Prompting};
+pub use program::{AnswerMapper, AnsweredRow, PromptMaker, PromptRendering, ResultVerdict};
 pub use store::{
-    AppendOutcome, CustomEvent, Durability, EventGroup, Ledger, LedgerPosition, LedgerReserve, NamedRow,
-    OpenLedger, ParkedRow, PreparedRun, RecordId, RecordReader, RunEpoch, RunLock, RunRetention, RunStore,
-    ScannedEvent, TurnEvent,
+    AppendOutcome, Durability, EventGroup, Ledger, LedgerExtensionEvent, LedgerPosition, LedgerRecordId,
+    LedgerRequirements, NamedRow, OpenLedger, ParkedRow, PreparedRun, RecordReader, RetainedRunParts,
+    RowStepEvent, RunEpoch, RunLock, RunStore, ScannedEvent,
 };
 pub use tools::{HookCall, HookKind, HookRunner, ToolFailure, ToolHost, ToolPermit, ToolRequest};
 
@@ -152,7 +152,7 @@ pub enum RunEvent<'a> {
     /// The reader has reached this position in the input.
     Read {
         /// The position.
-        position: ReadPosition,
+        position: InputReadProgress,
         /// Rows that were selected since the last such event.
         selected: u64,
         /// Those of them that were skipped because they are done already.
@@ -255,7 +255,7 @@ pub enum RunEvent<'a> {
     /// What the batch jobs of the run are doing.
     BatchJobs {
         /// The numbers.
-        counts: &'a BatchJobCounts,
+        counts: &'a RunJobCounts,
     },
     /// No further rows are taken; rows in flight are completed.
     Draining,
@@ -263,7 +263,7 @@ pub enum RunEvent<'a> {
 
 /// What the batch jobs of a run are doing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct BatchJobCounts {
+pub struct RunJobCounts {
     /// All jobs of the run so far.
     pub jobs: u64,
     /// Those that wait to be submitted.

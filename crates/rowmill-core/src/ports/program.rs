@@ -10,18 +10,18 @@ use crate::record::CallReport;
 /// Renders the prompts of rows.
 pub trait PromptMaker: Send + Sync + Debug {
     /// The prompt of a row. Called from the engine's loop; must return at once.
-    fn make_prompt(&self, row: &Row) -> Prompting;
+    fn make_prompt(&self, row: &Row) -> PromptRendering;
 }
 
 /// The prompt of a row, or the row's failure; a failed row is not sent.
-pub enum Prompting {
+pub enum PromptRendering {
     /// The prompt is ready.
     Done(Result<String, RowError>),
     /// The prompt is being rendered. Other rows continue in the meantime.
     Running(BoxFuture<'static, Result<String, RowError>>),
 }
 
-impl Debug for Prompting {
+impl Debug for PromptRendering {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Done(done) => out.debug_tuple("Done").field(done).finish(),
@@ -39,7 +39,7 @@ pub trait AnswerMapper: Send + Sync + Debug {
     /// # Errors
     ///
     /// The row counts as failed.
-    fn map_answer(&self, finishing: AnsweredRow<'_>) -> Result<MappedResult, RowError>;
+    fn map_answer(&self, finishing: AnsweredRow<'_>) -> Result<ResultVerdict, RowError>;
 }
 
 /// An answered row.
@@ -55,7 +55,7 @@ pub struct AnsweredRow<'a> {
 
 /// Whether an answer counts as a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum MappedResult {
+pub enum ResultVerdict {
     /// It is a result.
     Result,
     /// It is no result: a run that ends with its first result does not end with it.

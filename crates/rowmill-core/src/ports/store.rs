@@ -46,7 +46,7 @@ pub trait RunStore: Send + Sync + Debug {
     /// # Errors
     ///
     /// There is no room for it; nothing is left behind.
-    fn prepare(&self, header: RunHeader, room: LedgerReserve) -> Result<PreparedRun, Problem>;
+    fn prepare(&self, header: RunHeader, room: LedgerRequirements) -> Result<PreparedRun, Problem>;
 
     /// Replaces the existing run, if any, by the prepared one, whose ledger is empty.
     ///
@@ -63,7 +63,7 @@ pub trait RunStore: Send + Sync + Debug {
     /// # Errors
     ///
     /// The ledger cannot be opened, or the header cannot be replaced; the run is unchanged.
-    fn reopen(&self, header: RunHeader, room: LedgerReserve) -> Result<OpenLedger, Problem>;
+    fn reopen(&self, header: RunHeader, room: LedgerRequirements) -> Result<OpenLedger, Problem>;
 
     /// Passes every event of the run to `see`, in the order in which they were appended, and returns the position of
     /// the next one. A partial event left by a crash is skipped. A missing run has no events.
@@ -88,7 +88,7 @@ pub trait RunStore: Send + Sync + Debug {
     /// # Errors
     ///
     /// The header cannot be replaced; the run is unchanged.
-    fn finish(&self, header: RunHeader, retention: RunRetention) -> Result<(), Problem>;
+    fn finish(&self, header: RunHeader, retention: RetainedRunParts) -> Result<(), Problem>;
 
     /// Deletes the run and all its data.
     ///
@@ -141,7 +141,7 @@ pub trait RecordReader: Send {
     /// # Errors
     ///
     /// There is no such event, or it cannot be read.
-    fn read(&mut self, id: RecordId) -> Result<Vec<u8>, Problem>;
+    fn read(&mut self, id: LedgerRecordId) -> Result<Vec<u8>, Problem>;
 }
 
 /// The lock on a run: no other process can carry the run out while this is alive.
@@ -181,7 +181,7 @@ pub struct PreparedRun {
 
 /// The load that a store must be prepared for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LedgerReserve {
+pub struct LedgerRequirements {
     /// The number of rows whose records must still fit when the disk is full.
     pub rows: usize,
     /// Whether every group is forced to disk, so that it survives a power failure.
@@ -236,12 +236,12 @@ impl LedgerPosition {
 
 /// Identifies an event of a ledger. Opaque outside the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct RecordId {
+pub struct LedgerRecordId {
     position: LedgerPosition,
     bytes: u32,
 }
 
-impl RecordId {
+impl LedgerRecordId {
     /// For stores: the event at `position` with this length in bytes.
     #[must_use]
     pub fn new(position: LedgerPosition, bytes: usize) -> Self {
@@ -256,7 +256,7 @@ impl RecordId {
 
     /// For stores: the length of the event.
     #[must_use]
-    pub fn bytes(self) -> usize {
+    pub fn event_length(self) -> usize {
         self.bytes as usize
     }
 }
@@ -265,7 +265,7 @@ impl RecordId {
 #[derive(Debug)]
 pub struct ScannedEvent<'a> {
     /// The id by which it can be read back.
-    pub id: RecordId,
+    pub id: LedgerRecordId,
     /// The parsed event.
     pub event: LedgerEvent,
     /// The event as it was appended.
@@ -274,7 +274,7 @@ pub struct ScannedEvent<'a> {
 
 /// What to keep of a run that nobody appends to any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RunRetention {
+pub enum RetainedRunParts {
     /// Header and ledger.
     Ledger,
     /// Only the header: the content of the ledger is stored in another place too.
@@ -289,7 +289,7 @@ pub struct EventGroup<'a> {
     /// Records of rows that have ended.
     pub records: &'a [RowRecord],
     /// Step events of rows that are still being worked on, if turns are kept.
-    pub turns: &'a [TurnEvent],
+    pub turns: &'a [RowStepEvent],
     /// Rows that wait for something outside of this process and are not in flight in the meantime.
     pub parked: &'a [ParkedRow],
     /// Rows that were taken and are released: nothing is in flight for them, and nothing was answered.
@@ -297,7 +297,7 @@ pub struct EventGroup<'a> {
     /// An upper bound of what the run has spent, including everything in flight.
     pub spent_at_most: Option<Spend>,
     /// Further events to record.
-    pub notes: &'a [CustomEvent],
+    pub notes: &'a [LedgerExtensionEvent],
 }
 
 /// A row as identified in events about several rows.
@@ -312,7 +312,7 @@ pub struct NamedRow {
 
 /// A step event of a row that is still being worked on.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TurnEvent {
+pub struct RowStepEvent {
     /// The row.
     pub row: u64,
     /// Its id, which identifies the row even if rows have moved.
@@ -340,7 +340,7 @@ pub struct ParkedRow {
 
 /// An event that the engine itself does not use, such as a step of a batch job at a provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CustomEvent {
+pub struct LedgerExtensionEvent {
     /// The name of the event; different from the names of all engine events.
     pub kind: String,
     /// Whether a reader that does not know the kind must refuse to continue the run.
@@ -353,7 +353,7 @@ pub struct CustomEvent {
 #[derive(Debug)]
 pub struct AppendOutcome {
     /// The ids of the group's records, in order.
-    pub records: Vec<RecordId>,
+    pub records: Vec<LedgerRecordId>,
     /// Set if the events could be written only with the reserve: the run must stop taking rows, for this reason.
     pub problem: Option<Problem>,
 }

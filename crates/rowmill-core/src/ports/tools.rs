@@ -42,7 +42,7 @@ pub struct ToolPermit(Vec<Box<dyn Any + Send + Sync>>);
 
 impl ToolPermit {
     /// Holds `held` as well, until the permit is dropped.
-    pub fn hold(&mut self, held: impl Any + Send + Sync) {
+    pub fn add_resource(&mut self, held: impl Any + Send + Sync) {
         self.0.push(Box::new(held));
     }
 }

@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use rowmill_types::{ErrorKind, Row, RowError};
+use rowmill_types::{Row, RowError, RowErrorKind};
 
 use super::{TemplatePiece, split_placeholders};
 use crate::json_text::{decode_string, start_indented_line, write_indented_at, write_spaced, write_string};
-use crate::ports::{PromptMaker, Prompting};
+use crate::ports::{PromptMaker, PromptRendering};
 
 /// The template of a run without one.
 const DEFAULT: &str = "Input record:\n\n{{row_json}}\n";
@@ -113,12 +113,12 @@ impl PromptTemplate {
     ///
     /// The row lacks fields that the template names; the error lists all of them.
     pub fn render(&self, row: &Row) -> Result<String, RowError> {
-        let mut out = String::with_capacity(self.literal_bytes + row.text().len());
+        let mut out = String::with_capacity(self.literal_bytes + row.json_text().len());
         let mut missing: Vec<&str> = Vec::new();
         for part in &self.parts {
             if out.len() > LARGEST {
                 let message = format!("the prompt would be larger than {} MiB", LARGEST >> 20);
-                return Err(RowError::new(ErrorKind::Prompt, message));
+                return Err(RowError::new(RowErrorKind::Prompt, message));
             }
             match part {
                 TemplatePart::Literal(range) => {
@@ -137,15 +137,15 @@ impl PromptTemplate {
 }
 
 impl PromptMaker for PromptTemplate {
-    fn make_prompt(&self, row: &Row) -> Prompting {
-        Prompting::Done(self.render(row))
+    fn make_prompt(&self, row: &Row) -> PromptRendering {
+        PromptRendering::Done(self.render(row))
     }
 }
 
 fn missing_fields(names: &[&str]) -> RowError {
     let plural = if names.len() == 1 { "" } else { "s" };
     let message = format!("Missing template field{plural}: {}", names.join(", "));
-    RowError::new(ErrorKind::MissingTemplateField, message)
+    RowError::new(RowErrorKind::MissingTemplateField, message)
 }
 
 fn write_value(json: &str, out: &mut String) {
@@ -233,7 +233,7 @@ mod tests {
             ("{{A}}", "Missing template field: A"),
         ] {
             let error = render(template, r#"{"a":1}"#).unwrap_err();
-            assert_eq!(error, RowError::new(ErrorKind::MissingTemplateField, message));
+            assert_eq!(error, RowError::new(RowErrorKind::MissingTemplateField, message));
         }
     }
 

@@ -1,6 +1,6 @@
 //! Writes the envelope of a row.
 
-use super::row_record::{InputField, RowReport};
+use super::row_record::{EnvelopeInput, RowReport};
 use crate::json_text;
 
 pub(super) fn write_envelope(out: &mut Vec<u8>, report: &RowReport<'_>) {
@@ -21,11 +21,11 @@ pub(super) fn write_envelope(out: &mut Vec<u8>, report: &RowReport<'_>) {
         write_json(out, reused.name());
     }
     match report.input {
-        InputField::Absent => {}
-        InputField::Unreadable => out.extend_from_slice(b",\"input\":null"),
-        InputField::Row(row) => {
-            let mut compact = String::with_capacity(row.text().len());
-            json_text::write_compact(row.text(), &mut compact);
+        EnvelopeInput::Absent => {}
+        EnvelopeInput::Unreadable => out.extend_from_slice(b",\"input\":null"),
+        EnvelopeInput::Row(row) => {
+            let mut compact = String::with_capacity(row.json_text().len());
+            json_text::write_compact(row.json_text(), &mut compact);
             out.extend_from_slice(b",\"input\":");
             out.extend_from_slice(compact.as_bytes());
         }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use rowmill_types::{ErrorKind, RowId};
+use rowmill_types::{RowErrorKind, RowId};
 use serde::Deserialize;
 use serde::de::{self, Deserializer, Visitor};
 
@@ -27,13 +27,13 @@ pub struct EnvelopeHead {
 }
 
 /// Failures that may occur before a row has an id.
-const NAMELESS: [ErrorKind; 6] = [
-    ErrorKind::InvalidJson,
-    ErrorKind::InvalidRow,
-    ErrorKind::MissingIdField,
-    ErrorKind::InvalidIdField,
-    ErrorKind::DuplicateId,
-    ErrorKind::Attachment,
+const NAMELESS: [RowErrorKind; 6] = [
+    RowErrorKind::InvalidJson,
+    RowErrorKind::InvalidRow,
+    RowErrorKind::MissingIdField,
+    RowErrorKind::InvalidIdField,
+    RowErrorKind::DuplicateId,
+    RowErrorKind::Attachment,
 ];
 
 #[derive(Deserialize)]
@@ -94,9 +94,9 @@ impl EnvelopeHead {
     /// A head from the four values that every report about a row has. `kind` is the type of its error, or empty.
     #[must_use]
     pub fn new(id: RowId, number: u64, ok: bool, kind: &str) -> Self {
-        let interrupted = kind == ErrorKind::Interrupted.name();
-        let stopped = kind == ErrorKind::RunStopped.name();
-        let outcome_unknown = kind == ErrorKind::OutcomeUnknown.name();
+        let interrupted = kind == RowErrorKind::Interrupted.name();
+        let stopped = kind == RowErrorKind::RunStopped.name();
+        let outcome_unknown = kind == RowErrorKind::OutcomeUnknown.name();
         let stands_in =
             id == RowId::Number(number) && NAMELESS.iter().any(|nameless| nameless.name() == kind);
         Self { id, number, ok, interrupted, stopped, outcome_unknown, number_stands_in: stands_in }

@@ -12,11 +12,11 @@ mod trace;
 
 pub use envelope_head::EnvelopeHead;
 pub(crate) use envelope_head::IdField;
-pub use reusable::{ReusableAnswer, StoredAnswerForm};
-pub use row_record::{AnswerReuse, InputField, RowRecord, RowReport};
-pub use settings::{TraceFacts, TraceSettings, TracedModelRole};
-pub use telemetry::{CallReport, RatingReport, ToolReport, total_cost, total_usage};
+pub use reusable::{ReusableAnswer, ReusableAnswerEncoding};
+pub use row_record::{EnvelopeInput, ReusedAnswerSource, RowRecord, RowReport};
+pub use settings::{RedactedTraceFacts, TraceFacts, TracedModelRole};
+pub use telemetry::{CallReport, LowRatingReport, ToolCallReport, total_cost, total_usage};
 pub use trace::{
-    RowTrace, TraceReport, TracedCall, TracedCaller, TracedConversation, TracedError, TracedFile, TracedId,
-    TracedMessage, TracedMessageRole, TracedTool, TracedTurn,
+    RowTrace, RowTraceData, TracedConversation, TracedConversationCaller, TracedError, TracedFile,
+    TracedMessage, TracedMessageRole, TracedRowId, TracedToolCall, TracedToolRequest, TracedTurn,
 };

@@ -13,13 +13,13 @@ pub struct ReusableAnswer {
     /// The key of the request.
     pub key: AnswerKey,
     /// The form of the answer.
-    pub form: StoredAnswerForm,
+    pub form: ReusableAnswerEncoding,
 }
 
 /// The form of an answer, so that it can be derived from the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum StoredAnswerForm {
+pub enum ReusableAnswerEncoding {
     /// Text; the result is a JSON string of it.
     Text,
     /// JSON; the result is identical.
@@ -39,7 +39,7 @@ struct LedgerLineFields<'a> {
 #[derive(Deserialize)]
 struct RecordLineFields<'a> {
     key: &'a str,
-    form: StoredAnswerForm,
+    form: ReusableAnswerEncoding,
 }
 
 #[derive(Deserialize)]
@@ -96,8 +96,8 @@ impl ReusableAnswer {
     /// Appends the field of the ledger line, with the comma before it.
     pub(super) fn write(self, line: &mut Vec<u8>) {
         let form = match self.form {
-            StoredAnswerForm::Text => "text",
-            StoredAnswerForm::Json => "json",
+            ReusableAnswerEncoding::Text => "text",
+            ReusableAnswerEncoding::Json => "json",
         };
         let field = format!(",\"reusable\":{{\"key\":\"{:032x}\",\"form\":\"{form}\"}}", self.key.0);
         line.extend_from_slice(field.as_bytes());
@@ -113,8 +113,8 @@ impl ReusableAnswer {
         let key = AnswerKey(u128::from_str_radix(key, 16).ok()?);
         let result = envelope.result.filter(|_| envelope.ok)?.get();
         let text = match form {
-            StoredAnswerForm::Text => decode_string(result)?.into_owned(),
-            StoredAnswerForm::Json => result.to_owned(),
+            ReusableAnswerEncoding::Text => decode_string(result)?.into_owned(),
+            ReusableAnswerEncoding::Json => result.to_owned(),
         };
         let UsageFields { turn, provider_attempts } = telemetry.usage;
         let model = provider_attempts.into_iter().rev().find(|call| call.ok).and_then(|call| call.model);
@@ -142,9 +142,9 @@ mod tests {
     fn an_answer_is_read_back_as_it_was_given() {
         let usage = Some(TokenUsage { input: 7, output: 2, ..TokenUsage::default() });
         for (form, result, text) in [
-            (StoredAnswerForm::Text, r#""say \"yes\"""#, "say \"yes\""),
-            (StoredAnswerForm::Json, r#"{"a": "x"}"#, r#"{"a": "x"}"#),
-            (StoredAnswerForm::Json, r#""x""#, r#""x""#),
+            (ReusableAnswerEncoding::Text, r#""say \"yes\"""#, "say \"yes\""),
+            (ReusableAnswerEncoding::Json, r#"{"a": "x"}"#, r#"{"a": "x"}"#),
+            (ReusableAnswerEncoding::Json, r#""x""#, r#""x""#),
         ] {
             let key = AnswerKey(u128::MAX / 3);
             let found = ReusableAnswer::from_ledger_line(&line(result, Some(ReusableAnswer { key, form })));

@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::envelope::write_envelope;
 use super::telemetry::write_telemetry;
-use super::trace::{TraceReport, write_trace};
-use super::{CallReport, EnvelopeHead, RatingReport, ReusableAnswer, ToolReport};
+use super::trace::{RowTraceData, write_trace};
+use super::{CallReport, EnvelopeHead, LowRatingReport, ReusableAnswer, ToolCallReport};
 use crate::ports::PublishedRecord;
 
 /// The complete report about a row that has ended.
@@ -23,7 +23,7 @@ pub struct RowReport<'a> {
     /// Its result as JSON text, or its error.
     pub outcome: &'a Result<String, RowError>,
     /// The input row for the envelope.
-    pub input: InputField<'a>,
+    pub input: EnvelopeInput<'a>,
     /// When work on it began, counted from the start of the run.
     pub start: Duration,
     /// When it ended, counted from the start of the run.
@@ -31,27 +31,27 @@ pub struct RowReport<'a> {
     /// The calls that were made, in order.
     pub calls: &'a [CallReport],
     /// The tools that were called, in the order in which they ended.
-    pub tools: &'a [ToolReport],
+    pub tools: &'a [ToolCallReport],
     /// Answers that were given although they are rated lower than requested.
-    pub below_min_rating: &'a [RatingReport],
+    pub below_min_rating: &'a [LowRatingReport],
     /// Where the answer came from, if no call was made for this row.
-    pub reused: Option<AnswerReuse>,
+    pub reused: Option<ReusedAnswerSource>,
     /// The key of its request, if other rows with the same request may use its answer.
     pub reusable: Option<ReusableAnswer>,
     /// The data for its trace, if one is wanted.
-    pub trace: Option<TraceReport<'a>>,
+    pub trace: Option<RowTraceData<'a>>,
 }
 
 /// An answer that was paid for before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AnswerReuse {
+pub enum ReusedAnswerSource {
     /// By another row of the run with the same request.
     Duplicate,
     /// By an earlier run; it was in the cache.
     Cache,
 }
 
-impl AnswerReuse {
+impl ReusedAnswerSource {
     /// The name in envelopes.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -64,7 +64,7 @@ impl AnswerReuse {
 
 /// The input row in the envelope.
 #[derive(Debug, Clone, Copy)]
-pub enum InputField<'a> {
+pub enum EnvelopeInput<'a> {
     /// Nothing: there is no such field.
     Absent,
     /// The row.
@@ -193,7 +193,7 @@ impl RowRecord {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_types::{CallTiming, ErrorKind, Money, TokenUsage};
+    use rowmill_types::{CallTiming, Money, RowErrorKind, TokenUsage};
 
     use super::*;
 
@@ -221,7 +221,7 @@ mod tests {
             id: &RowId::Text("r1".into()),
             number: 3,
             outcome: &outcome,
-            input: InputField::Row(&row),
+            input: EnvelopeInput::Row(&row),
             start: Duration::from_millis(1500),
             end: Duration::from_millis(2760),
             calls,
@@ -281,9 +281,9 @@ mod tests {
             status: Some(429),
             code: Some("rate_limit".into()),
             attempts: Some(5),
-            ..RowError::new(ErrorKind::RateLimited, "slow down")
+            ..RowError::new(RowErrorKind::RateLimited, "slow down")
         };
-        let failed_call = CallReport { error: Some(ErrorKind::RateLimited), status: Some(429), ..call() };
+        let failed_call = CallReport { error: Some(RowErrorKind::RateLimited), status: Some(429), ..call() };
         let record = record(Err(error), &[failed_call]);
         assert_eq!(
             text(record.envelope()),
@@ -305,13 +305,13 @@ mod tests {
             id: &RowId::Number(3),
             number: 3,
             outcome: &outcome,
-            input: InputField::Absent,
+            input: EnvelopeInput::Absent,
             start: Duration::ZERO,
             end: Duration::ZERO,
             calls: &[],
             tools: &[],
             below_min_rating: &[],
-            reused: Some(AnswerReuse::Duplicate),
+            reused: Some(ReusedAnswerSource::Duplicate),
             reusable: None,
             trace: None,
         });
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn a_row_that_made_no_call_has_an_empty_usage() {
-        let record = record(Err(RowError::new(ErrorKind::MissingIdField, "x")), &[]);
+        let record = record(Err(RowError::new(RowErrorKind::MissingIdField, "x")), &[]);
         assert!(text(record.telemetry()).ends_with(r#""usage":{}}"#));
     }
 

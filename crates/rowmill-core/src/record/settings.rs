@@ -31,14 +31,14 @@ pub struct TracedModelRole {
 
 /// The settings for the traces of a run. No text in here contains a secret.
 #[derive(Debug)]
-pub struct TraceSettings {
+pub struct RedactedTraceFacts {
     facts: TraceFacts,
     /// The digests of the instructions of all model roles.
     digests: Vec<Option<String>>,
     redactor: Redactor,
 }
 
-impl TraceSettings {
+impl RedactedTraceFacts {
     /// Settings from which every secret that `redactor` knows is removed.
     #[must_use]
     pub fn new(mut facts: TraceFacts, redactor: Redactor) -> Self {
@@ -59,19 +59,19 @@ impl TraceSettings {
 
     /// The id of the run.
     #[must_use]
-    pub fn run(&self) -> &str {
+    pub fn run_id(&self) -> &str {
         &self.facts.run
     }
 
     /// The name of the agent that rows go to.
     #[must_use]
-    pub fn agent(&self) -> &str {
+    pub fn entry_agent_name(&self) -> &str {
         &self.facts.agent
     }
 
     /// The instruction with this digest; `None` if it belongs to an earlier part of the run, which had other settings.
     #[must_use]
-    pub fn system(&self, wanted: &str) -> Option<&str> {
+    pub fn instruction_by_digest(&self, wanted: &str) -> Option<&str> {
         let place = self.digests.iter().position(|digest| digest.as_deref() == Some(wanted))?;
         self.facts.model_roles.get(place)?.system.as_deref()
     }
@@ -85,7 +85,7 @@ impl TraceSettings {
     /// The name of an agent; that of the worker if it has none.
     pub(super) fn agent_name(&self, place: usize) -> &str {
         let name = self.facts.agents.get(place).filter(|name| !name.is_empty());
-        name.map_or(self.agent(), String::as_str)
+        name.map_or(self.entry_agent_name(), String::as_str)
     }
 
     pub(super) fn model_of_role(&self, model_role: usize) -> &str {

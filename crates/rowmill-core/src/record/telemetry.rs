@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use rowmill_types::{BatchOrigin, CallTiming, ErrorKind, HostedToolUse, Money, TokenUsage};
+use rowmill_types::{BatchAnswerOrigin, CallTiming, HostedToolUse, Money, RowErrorKind, TokenUsage};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -17,7 +17,7 @@ use crate::redact::Redactor;
 #[derive(Debug, Clone)]
 pub struct CallReport {
     /// How it failed, `None` for an answer.
-    pub error: Option<ErrorKind>,
+    pub error: Option<RowErrorKind>,
     /// The HTTP status of a failure, if one was received.
     pub status: Option<u16>,
     /// How long it took.
@@ -39,7 +39,7 @@ pub struct CallReport {
     /// The maximum number of tokens of the answer, if it was chosen for this call.
     pub output_cap: Option<u64>,
     /// The batch job that has its result; `None` for a live call.
-    pub batch: Option<Box<BatchOrigin>>,
+    pub batch: Option<Box<BatchAnswerOrigin>>,
     /// Whether this was a live call of a run that has batch jobs, too.
     pub beside_jobs: bool,
 }
@@ -61,7 +61,7 @@ impl CallReport {
 
 /// A tool that was called for a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolReport {
+pub struct ToolCallReport {
     /// The agent that called it.
     pub agent: String,
     /// The tool.
@@ -74,7 +74,7 @@ pub struct ToolReport {
 
 /// An answer that an evaluator-optimizer gave although it is rated below its `min_rating`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RatingReport {
+pub struct LowRatingReport {
     /// The evaluator-optimizer.
     pub agent: String,
     /// The rating of the answer.
@@ -128,7 +128,7 @@ pub(super) fn write_telemetry(out: &mut Vec<u8>, report: &RowReport<'_>) {
     out.push(b'}');
 }
 
-fn write_tool(out: &mut Vec<u8>, tool: &ToolReport) {
+fn write_tool(out: &mut Vec<u8>, tool: &ToolCallReport) {
     out.extend_from_slice(b"{\"agent\":");
     write_json(out, &tool.agent);
     out.extend_from_slice(b",\"tool\":");

@@ -11,20 +11,20 @@ use rowmill_types::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::RatingReport;
+use super::LowRatingReport;
 use super::envelope::write_json;
 use super::row_record::RowReport;
-use super::settings::TraceSettings;
-use crate::agent::{ConversationTranscript, RowTranscript, ToolNote, TurnNote};
+use super::settings::RedactedTraceFacts;
+use crate::agent::{ConversationTranscript, RowTranscript, ToolCallDetails, TurnDetails};
 use crate::redact::Redactor;
 
 /// The data for the trace of a row.
 #[derive(Debug, Clone, Copy)]
-pub struct TraceReport<'a> {
+pub struct RowTraceData<'a> {
     /// The transcript; `None` if the row ended before its first call.
     pub transcript: Option<&'a RowTranscript>,
     /// The settings that are the same for every row.
-    pub settings: &'a TraceSettings,
+    pub settings: &'a RedactedTraceFacts,
 }
 
 /// Everything that is known about a row. Times are nanoseconds since 1970.
@@ -32,7 +32,7 @@ pub struct TraceReport<'a> {
 pub struct RowTrace<'a> {
     /// Its id.
     #[serde(borrow)]
-    pub id: TracedId<'a>,
+    pub id: TracedRowId<'a>,
     /// Its number.
     pub row_number: u64,
     /// Whether it is ok.
@@ -51,7 +51,7 @@ pub struct RowTrace<'a> {
     pub reused: Option<Cow<'a, str>>,
     /// Answers that were given although they are rated lower than requested.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
-    pub below_min_rating: Cow<'a, [RatingReport]>,
+    pub below_min_rating: Cow<'a, [LowRatingReport]>,
     /// The conversations with models, in the order in which they began.
     #[serde(borrow, default)]
     pub conversations: Vec<TracedConversation<'a>>,
@@ -60,7 +60,7 @@ pub struct RowTrace<'a> {
 /// The id of a row. One that contains a secret is replaced by the row's number.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum TracedId<'a> {
+pub enum TracedRowId<'a> {
     /// The row number.
     Number(u64),
     /// A text.
@@ -88,12 +88,12 @@ pub struct TracedConversation<'a> {
     /// The model string.
     #[serde(borrow)]
     pub model: Cow<'a, str>,
-    /// The digest of the instruction, for [`TraceSettings::system`].
+    /// The digest of the instruction, for [`RedactedTraceFacts::instruction_by_digest`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system: Option<Cow<'a, str>>,
     /// The caller, if another agent caused this conversation.
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    pub caller: Option<TracedCaller<'a>>,
+    pub caller: Option<TracedConversationCaller<'a>>,
     /// All messages, in order.
     #[serde(borrow)]
     pub messages: Vec<TracedMessage<'a>>,
@@ -102,12 +102,12 @@ pub struct TracedConversation<'a> {
     pub turns: Vec<TracedTurn<'a>>,
     /// The tool calls, in the order in which they ended.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<TracedTool<'a>>,
+    pub tools: Vec<TracedToolCall<'a>>,
 }
 
 /// The conversation that caused another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TracedCaller<'a> {
+pub struct TracedConversationCaller<'a> {
     /// Its index among the conversations of the row.
     pub conversation: usize,
     /// The id of the causing call, if the other agent was called as a tool.
@@ -140,7 +140,7 @@ pub struct TracedMessage<'a> {
     pub files: Vec<TracedFile<'a>>,
     /// The tools that the model calls.
     #[serde(borrow, default, skip_serializing_if = "Vec::is_empty")]
-    pub calls: Vec<TracedCall<'a>>,
+    pub calls: Vec<TracedToolRequest<'a>>,
     /// The id of the call that a tool answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answers: Option<Cow<'a, str>>,
@@ -165,7 +165,7 @@ pub struct TracedFile<'a> {
 
 /// A call that a model requested.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TracedCall<'a> {
+pub struct TracedToolRequest<'a> {
     /// Its id.
     #[serde(borrow)]
     pub id: Cow<'a, str>,
@@ -203,7 +203,7 @@ pub struct TracedTurn<'a> {
 
 /// A tool call that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TracedTool<'a> {
+pub struct TracedToolCall<'a> {
     /// The id of the call.
     #[serde(borrow)]
     pub call: Cow<'a, str>,
@@ -218,13 +218,13 @@ pub struct TracedTool<'a> {
     pub is_error: bool,
 }
 
-pub(super) fn write_trace(out: &mut Vec<u8>, report: &RowReport<'_>, trace: TraceReport<'_>) {
+pub(super) fn write_trace(out: &mut Vec<u8>, report: &RowReport<'_>, trace: RowTraceData<'_>) {
     write_json(out, &RowTrace::of(report, trace));
 }
 
 impl<'a> RowTrace<'a> {
-    fn of(report: &RowReport<'a>, trace: TraceReport<'a>) -> Self {
-        let TraceReport { transcript, settings } = trace;
+    fn of(report: &RowReport<'a>, trace: RowTraceData<'a>) -> Self {
+        let RowTraceData { transcript, settings } = trace;
         let redactor = settings.redactor();
         let reported = transcript.map(|transcript| transcript.conversations.as_slice()).unwrap_or_default();
         Self {
@@ -263,7 +263,7 @@ impl<'a> RowTrace<'a> {
     pub fn from_envelope(envelope: &'a [u8], redactor: &Redactor) -> Result<Self, serde_json::Error> {
         let mut trace = Self::parse(envelope)?;
         let number = trace.row_number;
-        if let TracedId::Text(text) = &mut trace.id {
+        if let TracedRowId::Text(text) = &mut trace.id {
             clean(text, redactor, |hidden| with_number(hidden, number));
         }
         if let Some(error) = &mut trace.error {
@@ -285,10 +285,10 @@ fn with_number(hidden: String, number: u64) -> String {
     format!("{hidden}#{number}")
 }
 
-fn id<'a>(id: &'a RowId, number: u64, redactor: &Redactor) -> TracedId<'a> {
+fn id<'a>(id: &'a RowId, number: u64, redactor: &Redactor) -> TracedRowId<'a> {
     match id {
-        RowId::Number(number) => TracedId::Number(*number),
-        RowId::Text(text) => TracedId::Text(match redactor.redact(text) {
+        RowId::Number(number) => TracedRowId::Number(*number),
+        RowId::Text(text) => TracedRowId::Text(match redactor.redact(text) {
             Cow::Owned(hidden) => with_number(hidden, number).into(),
             known => known,
         }),
@@ -296,19 +296,19 @@ fn id<'a>(id: &'a RowId, number: u64, redactor: &Redactor) -> TracedId<'a> {
 }
 
 impl<'a> TracedConversation<'a> {
-    fn of(reported: &'a ConversationTranscript, settings: &'a TraceSettings) -> Self {
+    fn of(reported: &'a ConversationTranscript, settings: &'a RedactedTraceFacts) -> Self {
         let redactor = settings.redactor();
         Self {
             agent: settings.agent_name(reported.agent_index).into(),
             model: settings.model_of_role(reported.model_role).into(),
             system: settings.system_digest(reported.model_role).map(Into::into),
-            caller: reported.caller.as_ref().map(|caller| TracedCaller {
+            caller: reported.caller.as_ref().map(|caller| TracedConversationCaller {
                 conversation: caller.conversation,
                 call: caller.call.as_deref().map(|call| redactor.redact(call)),
             }),
             messages: reported.messages.iter().map(|message| TracedMessage::of(message, redactor)).collect(),
             turns: reported.turns.iter().map(|turn| TracedTurn::of(turn, settings)).collect(),
-            tools: reported.tools.iter().map(|tool| TracedTool::of(tool, settings)).collect(),
+            tools: reported.tools.iter().map(|tool| TracedToolCall::of(tool, settings)).collect(),
         }
     }
 }
@@ -320,7 +320,7 @@ impl<'a> TracedMessage<'a> {
             media_type: redactor.redact(&file.media_type),
             digest: file.digest.as_str().into(),
         };
-        let call = |call: &'a ToolCall| TracedCall {
+        let call = |call: &'a ToolCall| TracedToolRequest {
             id: redactor.redact(&call.id),
             name: redactor.redact(&call.name),
             arguments: redactor.redact(&call.arguments),
@@ -341,7 +341,7 @@ impl<'a> TracedMessage<'a> {
 }
 
 impl<'a> TracedTurn<'a> {
-    fn of(turn: &'a TurnNote, settings: &TraceSettings) -> Self {
+    fn of(turn: &'a TurnDetails, settings: &RedactedTraceFacts) -> Self {
         Self {
             start: settings.unix_nanoseconds(turn.start),
             end: settings.unix_nanoseconds(turn.end),
@@ -357,8 +357,8 @@ impl<'a> TracedTurn<'a> {
     }
 }
 
-impl<'a> TracedTool<'a> {
-    fn of(tool: &'a ToolNote, settings: &TraceSettings) -> Self {
+impl<'a> TracedToolCall<'a> {
+    fn of(tool: &'a ToolCallDetails, settings: &RedactedTraceFacts) -> Self {
         let redactor = settings.redactor();
         Self {
             call: redactor.redact(&tool.call),

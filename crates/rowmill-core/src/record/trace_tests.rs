@@ -1,14 +1,14 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use rowmill_types::{ErrorKind, RowError, Secret, ToolOutput};
+use rowmill_types::{RowError, RowErrorKind, Secret, ToolOutput};
 
 use super::*;
-use crate::record::{InputField, RowRecord, TraceFacts, TracedModelRole};
+use crate::record::{EnvelopeInput, RowRecord, TraceFacts, TracedModelRole};
 
 const KEY: &str = "sk-planted-0042";
 
-fn settings() -> TraceSettings {
+fn settings() -> RedactedTraceFacts {
     let redactor = Redactor::new([&Secret::new(KEY)]).unwrap();
     let model_role = |system: &str| TracedModelRole { model: "openai.m".into(), system: Some(system.into()) };
     let facts = TraceFacts {
@@ -18,7 +18,7 @@ fn settings() -> TraceSettings {
         agents: vec!["lead".into(), format!("helper {KEY}")],
         model_roles: vec![model_role("Be short."), model_role(&format!("Use {KEY}."))],
     };
-    TraceSettings::new(facts, redactor)
+    RedactedTraceFacts::new(facts, redactor)
 }
 
 fn transcript() -> RowTranscript {
@@ -35,7 +35,7 @@ fn transcript() -> RowTranscript {
     let mut asking = Message::assistant("");
     asking.calls.push(call.clone());
     let citation = Citation { url: secret("https://x/"), title: Some(secret("t")), text: Some(secret("p")) };
-    let turn = TurnNote {
+    let turn = TurnDetails {
         start: Duration::from_millis(1),
         end: Duration::from_millis(5),
         model: secret("m-1"),
@@ -47,7 +47,7 @@ fn transcript() -> RowTranscript {
             uses: vec![(secret("web_search"), 2)],
         })),
     };
-    let tool = ToolNote {
+    let tool = ToolCallDetails {
         call: secret("c1"),
         tool: secret("read"),
         start: Duration::from_millis(6),
@@ -65,13 +65,13 @@ fn transcript() -> RowTranscript {
     RowTranscript { conversations: vec![message] }
 }
 
-fn record(transcript: Option<&RowTranscript>, settings: &TraceSettings) -> RowRecord {
-    let outcome = Err(RowError::new(ErrorKind::TurnLimit, format!("it says {KEY}")));
+fn record(transcript: Option<&RowTranscript>, settings: &RedactedTraceFacts) -> RowRecord {
+    let outcome = Err(RowError::new(RowErrorKind::TurnLimit, format!("it says {KEY}")));
     RowRecord::from_report(&RowReport {
         id: &RowId::Text(format!("row {KEY}").into()),
         number: 7,
         outcome: &outcome,
-        input: InputField::Absent,
+        input: EnvelopeInput::Absent,
         start: Duration::ZERO,
         end: Duration::from_millis(9),
         calls: &[],
@@ -79,7 +79,7 @@ fn record(transcript: Option<&RowTranscript>, settings: &TraceSettings) -> RowRe
         below_min_rating: &[],
         reused: None,
         reusable: None,
-        trace: Some(TraceReport { transcript, settings }),
+        trace: Some(RowTraceData { transcript, settings }),
     })
 }
 
@@ -93,12 +93,12 @@ fn a_trace_is_read_back_from_the_ledger_line_without_secrets_and_without_bytes_o
     assert!(!text.contains(KEY) && !text.contains("the bytes stay out"), "{text}");
 
     let trace = RowTrace::parse(bytes).unwrap();
-    assert_eq!((trace.id, trace.row_number, trace.ok), (TracedId::Text("row ***#7".into()), 7, false));
+    assert_eq!((trace.id, trace.row_number, trace.ok), (TracedRowId::Text("row ***#7".into()), 7, false));
     assert_eq!((trace.start, trace.end), (1_000_000_000_000, 1_000_009_000_000));
     assert_eq!(trace.error.unwrap().message, "it says ***");
     let [reported] = trace.conversations.as_slice() else { panic!("one conversation") };
     assert_eq!((&*reported.agent, &*reported.model), ("helper ***", "openai.m"));
-    assert_eq!(settings.system(reported.system.as_deref().unwrap()), Some("Use ***."));
+    assert_eq!(settings.instruction_by_digest(reported.system.as_deref().unwrap()), Some("Use ***."));
     assert_eq!(reported.messages[0].files[0].name, "a.txt ***");
     assert_eq!(reported.messages[1].calls[0].arguments, "{\"path\":\"a\"} ***");
     assert_eq!(
@@ -115,7 +115,7 @@ fn a_row_that_ended_before_its_first_call_has_a_trace_without_conversations() {
     let record = record(None, &settings);
     let trace = RowTrace::parse(record.trace().unwrap()).unwrap();
     assert!(trace.conversations.is_empty());
-    assert_eq!(trace.error.unwrap().kind, ErrorKind::TurnLimit.name());
+    assert_eq!(trace.error.unwrap().kind, RowErrorKind::TurnLimit.name());
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn an_envelope_tells_as_much_as_it_can() {
         r#"{{"id":"a {KEY}","row_number":3,"ok":false,"result":null,"error":{{"type":"Timeout","message":"{KEY}"}}}}"#
     );
     let trace = RowTrace::from_envelope(envelope.as_bytes(), settings.redactor()).unwrap();
-    assert_eq!(trace.id, TracedId::Text("a ***#3".into()));
+    assert_eq!(trace.id, TracedRowId::Text("a ***#3".into()));
     assert_eq!(trace.error.unwrap(), TracedError { kind: "Timeout".into(), message: "***".into() });
     let plain =
         RowTrace::from_envelope(br#"{"id":4,"row_number":4,"ok":true,"error":null}"#, settings.redactor());
-    assert_eq!(plain.unwrap().id, TracedId::Number(4));
+    assert_eq!(plain.unwrap().id, TracedRowId::Number(4));
 }

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use rowmill_types::settings::ID_FIELD;
-use rowmill_types::{ErrorKind, Problem, ProblemCode, Row, RowError, RowId};
+use rowmill_types::{Problem, ProblemCode, Row, RowError, RowErrorKind, RowId};
 
 use crate::json_text::decode_string;
 use crate::redact::Redactor;
@@ -72,10 +72,10 @@ impl RowIdFault {
     pub fn row_error(&self) -> RowError {
         match self {
             Self::Missing { field } => {
-                RowError::new(ErrorKind::MissingIdField, format!("Missing id field '{field}'"))
+                RowError::new(RowErrorKind::MissingIdField, format!("Missing id field '{field}'"))
             }
             Self::Invalid { field, found } => RowError::new(
-                ErrorKind::InvalidIdField,
+                RowErrorKind::InvalidIdField,
                 format!("Id field '{field}' must be a non-empty string or number, got {found}"),
             ),
         }
@@ -105,7 +105,7 @@ pub fn duplicate_id_problem(field: &str, id: &RowId, first: u64, second: u64) ->
 #[must_use]
 pub fn duplicate_id_error(field: &str, id: &RowId) -> RowError {
     let message = format!("Duplicate value '{id}' of id field '{field}': an earlier row has it too");
-    RowError::new(ErrorKind::DuplicateId, message)
+    RowError::new(RowErrorKind::DuplicateId, message)
 }
 
 #[cfg(test)]
@@ -153,14 +153,14 @@ mod tests {
             let expected = format!("row 4: id field `k` must be a non-empty string or number, got {found}");
             let problem = fault.problem(4).unwrap();
             assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::InvalidId, expected.as_str()));
-            assert_eq!(fault.row_error().kind, ErrorKind::InvalidIdField);
+            assert_eq!(fault.row_error().kind, RowErrorKind::InvalidIdField);
         }
     }
 
     #[test]
     fn a_missing_field_fails_the_row_and_not_the_run() {
         let fault = id(r#"{"K":1}"#).unwrap_err();
-        assert_eq!(fault.row_error(), RowError::new(ErrorKind::MissingIdField, "Missing id field 'k'"));
+        assert_eq!(fault.row_error(), RowError::new(RowErrorKind::MissingIdField, "Missing id field 'k'"));
         assert_eq!(fault.problem(4), None);
     }
 
@@ -169,6 +169,6 @@ mod tests {
         let problem = duplicate_id_problem("k", &RowId::Text("a".into()), 1, 3);
         assert_eq!(problem.code, ProblemCode::DuplicateId);
         assert_eq!(problem.message, "duplicate value `a` of id field `k` at rows 1 and 3");
-        assert_eq!(duplicate_id_error("k", &RowId::Text("a".into())).kind, ErrorKind::DuplicateId);
+        assert_eq!(duplicate_id_error("k", &RowId::Text("a".into())).kind, RowErrorKind::DuplicateId);
     }
 }

@@ -14,6 +14,6 @@ pub use id_set::IdSet;
 pub use ids::{IdRule, RowIdFault, duplicate_id_error, duplicate_id_problem};
 pub(crate) use record_map::RecordMap;
 pub use row_number_digest::RowNumberDigest;
-pub use row_ranges::{InputRowRanges, OutputRowRanges, RowRange};
+pub use row_ranges::{ComparedRowRange, InputRowRanges, OutputRowRanges};
 pub use sample::sample_indexes;
-pub use selector::{RowChoice, RowSample, RowSelection, RowSelector};
+pub use selector::{RowChoice, RowSampleSettings, RowSelection, RowSelector};

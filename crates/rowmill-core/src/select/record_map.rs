@@ -6,7 +6,7 @@ use std::fmt;
 use rowmill_types::RowId;
 
 use super::id_set::DigestSeed;
-use crate::ports::{LedgerPosition, RecordId};
+use crate::ports::{LedgerPosition, LedgerRecordId};
 
 /// This many consecutive numbers are stored together.
 const NUMBERS_TOGETHER: u64 = 1 << 12;
@@ -28,7 +28,7 @@ pub(crate) struct RecordMap {
 
 impl RecordMap {
     /// Adds a record or replaces the existing one; `true` if there was none.
-    pub(crate) fn insert(&mut self, id: &RowId, record: RecordId) -> bool {
+    pub(crate) fn insert(&mut self, id: &RowId, record: LedgerRecordId) -> bool {
         let (key, remainder) = self.place(id);
         let part = self.parts_mut(id).entry(key).or_default();
         let entry = (remainder, packed(record));
@@ -48,7 +48,7 @@ impl RecordMap {
         }
     }
 
-    pub(crate) fn get(&self, id: &RowId) -> Option<RecordId> {
+    pub(crate) fn get(&self, id: &RowId) -> Option<LedgerRecordId> {
         if self.len == 0 {
             return None;
         }
@@ -102,26 +102,26 @@ fn find(part: &[RecordEntry], remainder: &[u8; 6]) -> Result<usize, usize> {
     part.binary_search_by(|(kept, _)| kept.cmp(remainder))
 }
 
-fn packed(record: RecordId) -> [u8; 12] {
+fn packed(record: LedgerRecordId) -> [u8; 12] {
     let mut bytes = [0; 12];
     let (position, length) = bytes.split_at_mut(8);
     position.copy_from_slice(&record.position().key().to_le_bytes());
-    length.copy_from_slice(&(record.bytes() as u32).to_le_bytes());
+    length.copy_from_slice(&(record.event_length() as u32).to_le_bytes());
     bytes
 }
 
-fn unpacked(bytes: [u8; 12]) -> RecordId {
+fn unpacked(bytes: [u8; 12]) -> LedgerRecordId {
     let [a, b, c, d, e, f, g, h, length @ ..] = bytes;
     let position = LedgerPosition::from_key(u64::from_le_bytes([a, b, c, d, e, f, g, h]));
-    RecordId::new(position, u32::from_le_bytes(length) as usize)
+    LedgerRecordId::new(position, u32::from_le_bytes(length) as usize)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn record(key: u64) -> RecordId {
-        RecordId::new(LedgerPosition::from_key(key), 1_000 + key as usize)
+    fn record(key: u64) -> LedgerRecordId {
+        LedgerRecordId::new(LedgerPosition::from_key(key), 1_000 + key as usize)
     }
 
     fn text(number: u64) -> RowId {

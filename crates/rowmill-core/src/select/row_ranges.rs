@@ -20,7 +20,7 @@ pub struct OutputRowRanges {
 
 impl OutputRowRanges {
     /// Adds a row.
-    pub fn add(&mut self, id: &RowId, number: u64) {
+    pub fn add_row(&mut self, id: &RowId, number: u64) {
         let stretch = number >> STRETCH_BITS;
         if stretch != self.last.0 {
             let (left, places) = std::mem::replace(&mut self.last, (stretch, RowNumberDigest::default()));
@@ -51,7 +51,7 @@ struct InputRowRange {
 
 impl InputRowRanges {
     /// Adds the next row, with its id if it has one of its own.
-    pub fn add(&mut self, id: Option<&RowId>, number: u64) {
+    pub fn add_row(&mut self, id: Option<&RowId>, number: u64) {
         let stretch = number >> STRETCH_BITS;
         if self.0.last().is_none_or(|last| last.number != stretch) {
             self.0.push(InputRowRange { number: stretch, rows: 0, places: RowNumberDigest::default() });
@@ -66,19 +66,19 @@ impl InputRowRanges {
 
     /// The work on the rows, in order: a range is finished if the output has all of its rows under the same numbers.
     #[must_use]
-    pub fn compare(&self, output: &OutputRowRanges) -> VecDeque<RowRange> {
-        let mut found: VecDeque<RowRange> = VecDeque::new();
+    pub fn compare_with_output(&self, output: &OutputRowRanges) -> VecDeque<ComparedRowRange> {
+        let mut found: VecDeque<ComparedRowRange> = VecDeque::new();
         for stretch in &self.0 {
             let InputRowRange { number, rows, places } = *stretch;
             let is_finished = places.rows() == rows && places == output.of(number);
             let finished = is_finished.then_some(places);
             match (found.back_mut(), finished) {
-                (Some(RowRange { rows: before, finished: Some(known) }), Some(places)) => {
+                (Some(ComparedRowRange { rows: before, finished: Some(known) }), Some(places)) => {
                     *before += rows;
                     known.merge(places);
                 }
-                (Some(RowRange { rows: before, finished: None }), None) => *before += rows,
-                _ => found.push_back(RowRange { rows, finished }),
+                (Some(ComparedRowRange { rows: before, finished: None }), None) => *before += rows,
+                _ => found.push_back(ComparedRowRange { rows, finished }),
             }
         }
         found
@@ -87,7 +87,7 @@ impl InputRowRanges {
 
 /// Consecutive rows of an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RowRange {
+pub struct ComparedRowRange {
     /// The number of rows.
     pub rows: u64,
     /// The rows with their numbers, if all of them are finished.
@@ -106,17 +106,17 @@ mod tests {
 
     fn input(numbers: impl Iterator<Item = u64>) -> InputRowRanges {
         let mut input = InputRowRanges::default();
-        numbers.for_each(|number| input.add(Some(&id(number)), number));
+        numbers.for_each(|number| input.add_row(Some(&id(number)), number));
         input
     }
 
     fn output(rows: impl Iterator<Item = (u64, u64)>) -> OutputRowRanges {
         let mut output = OutputRowRanges::default();
-        rows.for_each(|(row, number)| output.add(&id(row), number));
+        rows.for_each(|(row, number)| output.add_row(&id(row), number));
         output
     }
 
-    fn shape(found: &VecDeque<RowRange>) -> Vec<(u64, bool)> {
+    fn shape(found: &VecDeque<ComparedRowRange>) -> Vec<(u64, bool)> {
         found.iter().map(|stretch| (stretch.rows, stretch.finished.is_some())).collect()
     }
 
@@ -125,7 +125,7 @@ mod tests {
         let numbers = || (1..4 * SIZE).filter(|number| number % 7 != 0);
         let rows = |stretch: u64| numbers().filter(|number| number / SIZE == stretch).count() as u64;
         let whole = output(numbers().map(|number| (number, number)));
-        let all = input(numbers()).compare(&whole);
+        let all = input(numbers()).compare_with_output(&whole);
         assert_eq!(shape(&all), [(numbers().count() as u64, true)]);
         let mut places = RowNumberDigest::default();
         numbers().for_each(|number| places.add(&id(number), number));
@@ -133,7 +133,7 @@ mod tests {
 
         let lacking = output(numbers().filter(|number| *number != SIZE + 6).map(|number| (number, number)));
         let expected = [(rows(0), true), (rows(1), false), (rows(2) + rows(3), true)];
-        assert_eq!(shape(&input(numbers()).compare(&lacking)), expected);
+        assert_eq!(shape(&input(numbers()).compare_with_output(&lacking)), expected);
     }
 
     #[test]
@@ -144,21 +144,21 @@ mod tests {
             other => other,
         };
         let moved = output((1..2 * SIZE).map(|number| (swapped(number), number)));
-        assert_eq!(shape(&input(1..2 * SIZE).compare(&moved)), [(SIZE - 1, false), (SIZE, true)]);
+        assert_eq!(shape(&input(1..2 * SIZE).compare_with_output(&moved)), [(SIZE - 1, false), (SIZE, true)]);
 
         let mut nameless = input(1..10);
-        nameless.add(None, 10);
-        assert_eq!(shape(&nameless.compare(&output((1..10).map(|n| (n, n))))), [(10, false)]);
-        assert_eq!(shape(&InputRowRanges::default().compare(&OutputRowRanges::default())), []);
+        nameless.add_row(None, 10);
+        assert_eq!(shape(&nameless.compare_with_output(&output((1..10).map(|n| (n, n))))), [(10, false)]);
+        assert_eq!(shape(&InputRowRanges::default().compare_with_output(&OutputRowRanges::default())), []);
     }
 
     #[test]
     fn an_output_may_have_its_rows_in_any_order() {
         let backwards = output((1..3 * SIZE).rev().map(|number| (number, number)));
-        assert_eq!(shape(&input(1..3 * SIZE).compare(&backwards)), [(3 * SIZE - 1, true)]);
+        assert_eq!(shape(&input(1..3 * SIZE).compare_with_output(&backwards)), [(3 * SIZE - 1, true)]);
         let mixed = (1..SIZE).flat_map(|number| [number, number + SIZE]);
         let mixed = output(mixed.map(|number| (number, number)));
         let numbers = (1..SIZE).chain(SIZE + 1..2 * SIZE);
-        assert_eq!(shape(&input(numbers).compare(&mixed)), [(2 * SIZE - 2, true)]);
+        assert_eq!(shape(&input(numbers).compare_with_output(&mixed)), [(2 * SIZE - 2, true)]);
     }
 }

@@ -13,7 +13,7 @@ pub struct RowSelection {
     /// Number of rows to skip.
     pub offset: u64,
     /// Random sample of the rest.
-    pub sample: Option<RowSample>,
+    pub sample: Option<RowSampleSettings>,
     /// At most this many rows of those.
     pub limit: Option<u64>,
 }
@@ -21,7 +21,8 @@ pub struct RowSelection {
 /// Size and seed of a random sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct RowSample {
+#[schemars(rename = "RowSample")]
+pub struct RowSampleSettings {
     /// Number of rows; all if there are fewer.
     pub count: u64,
     /// Random seed; the same seed selects the same rows.
@@ -43,7 +44,7 @@ impl RowSelection {
     #[must_use]
     pub fn representative_part(&self, rows: u64) -> Self {
         match (self.sample, self.limit) {
-            (None, None) => Self { sample: Some(RowSample { count: rows, seed: 0 }), ..*self },
+            (None, None) => Self { sample: Some(RowSampleSettings { count: rows, seed: 0 }), ..*self },
             (_, limit) => Self { limit: Some(limit.map_or(rows, |limit| limit.min(rows))), ..*self },
         }
     }
@@ -155,7 +156,7 @@ impl RowSelector {
     }
 
     /// Counts candidates as selected; at most [`RowSelector::certain_takes`].
-    pub fn take_candidates(&mut self, candidates: u64) {
+    pub fn record_taken_candidates(&mut self, candidates: u64) {
         self.decided += candidates;
         if let Some(to_take) = &mut self.to_take {
             *to_take = to_take.saturating_sub(candidates);
@@ -181,8 +182,8 @@ mod tests {
         (0..candidates).filter(|_| selector.decide() == RowChoice::Take).collect()
     }
 
-    fn sample(count: u64, seed: u64) -> Option<RowSample> {
-        Some(RowSample { count, seed })
+    fn sample(count: u64, seed: u64) -> Option<RowSampleSettings> {
+        Some(RowSampleSettings { count, seed })
     }
 
     #[test]
@@ -253,7 +254,7 @@ mod tests {
         assert_eq!(selector.certain_takes(), 0);
         selector.skip_candidates(2);
         assert_eq!(selector.certain_takes(), 5);
-        selector.take_candidates(4);
+        selector.record_taken_candidates(4);
         assert_eq!((selector.decide(), selector.decide()), (RowChoice::Take, RowChoice::End));
         assert_eq!(RowSelector::new(&RowSelection::default(), None).unwrap().certain_takes(), u64::MAX);
         let drawn = RowSelection { sample: sample(5, 7), ..RowSelection::default() };
@@ -275,7 +276,7 @@ mod tests {
             candidates in 0u64..60,
             seed: u64,
         ) {
-            let selection = RowSelection { offset, sample: count.map(|count| RowSample { count, seed }), limit };
+            let selection = RowSelection { offset, sample: count.map(|count| RowSampleSettings { count, seed }), limit };
             prop_assert_eq!(taken(&selection, candidates).len() as u64, selection.selected_count(candidates));
         }
     }

@@ -1,7 +1,7 @@
 //! Chains.
 
 use rowmill_core::agent::{AgentGraph, AgentKind, AgentSettings, AnswerFormat};
-use rowmill_types::{Completion, ErrorKind, FinishReason, MessageRole, RowError};
+use rowmill_types::{Completion, FinishReason, MessageRole, RowError, RowErrorKind};
 
 use crate::harness::*;
 
@@ -77,7 +77,7 @@ fn a_member_that_fails_ends_the_chain_and_the_error_says_which_one_it_was() {
         status: Some(400),
         code: Some("too_long".into()),
         raw_text: Some("half".into()),
-        ..RowError::new(ErrorKind::BadRequest, "refused")
+        ..RowError::new(RowErrorKind::BadRequest, "refused")
     };
     harness.fail("b", error.clone());
     assert_eq!(harness.outcome(), Err(RowError { message: "`b`: refused".into(), ..error }));
@@ -92,7 +92,7 @@ fn chains_of_chains_name_the_way_to_the_one_that_failed() {
         "go",
     );
     harness.answer("a", "one");
-    harness.fail("a", RowError::new(ErrorKind::Timeout, "slow"));
+    harness.fail("a", RowError::new(RowErrorKind::Timeout, "slow"));
     assert_eq!(harness.outcome().unwrap_err().message, "`inner`: `a`: slow");
 }
 

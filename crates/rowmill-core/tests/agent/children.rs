@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rowmill_core::agent::{AgentGraph, AgentKind, AgentSettings};
 use rowmill_core::validate::ResultSchema;
-use rowmill_types::{ErrorKind, RowError};
+use rowmill_types::{RowError, RowErrorKind};
 
 use crate::harness::*;
 
@@ -34,7 +34,7 @@ fn a_child_gets_its_message_and_its_answer_is_the_result_of_the_call() {
     assert_eq!(harness.asked("b"), "one");
     assert_eq!(harness.asked("a"), r#"{"message":"two","n":1}"#);
     harness.answer("a", "A");
-    harness.fail("b", RowError::new(ErrorKind::ServerError, "down"));
+    harness.fail("b", RowError::new(RowErrorKind::ServerError, "down"));
     let messages = harness.messages("boss");
     assert_eq!(texts(messages), ["go", "", "the agent failed: down", "A"]);
     assert!(
@@ -42,7 +42,7 @@ fn a_child_gets_its_message_and_its_answer_is_the_result_of_the_call() {
             && !messages[3].answered_call.as_ref().unwrap().is_error
     );
     harness.answer("boss", "done");
-    assert_eq!((harness.text().as_str(), harness.row_state.turns()), ("done", 4));
+    assert_eq!((harness.text().as_str(), harness.row_state.turn_count()), ("done", 4));
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn the_turns_of_a_row_count_those_of_children() {
     assert_eq!(harness.waits_for(), ["a"]);
     harness.answer("a", "A");
     let error = harness.outcome().unwrap_err();
-    assert_eq!((error.kind, harness.row_state.turns()), (ErrorKind::TurnLimit, 2));
+    assert_eq!((error.kind, harness.row_state.turn_count()), (RowErrorKind::TurnLimit, 2));
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! Answers that are judged and improved.
 
 use rowmill_core::agent::{AgentDefinition, AgentGraph, AgentKind, AnswerFormat, AnswerRating};
-use rowmill_types::{ErrorKind, RowError};
+use rowmill_types::{RowError, RowErrorKind};
 
 use crate::harness::*;
 
@@ -136,12 +136,12 @@ fn the_generator_is_asked_for_the_schema_and_the_best_json_is_the_result() {
 #[test]
 fn failures_say_who_failed() {
     let mut harness = asked(graph(studio(AnswerRating::Good, 1, None)));
-    harness.fail("writer", RowError::new(ErrorKind::Timeout, "slow"));
+    harness.fail("writer", RowError::new(RowErrorKind::Timeout, "slow"));
     assert_eq!(harness.outcome().unwrap_err().message, "`writer`: slow");
     let mut harness = asked(graph(studio(AnswerRating::Good, 1, None)));
     harness.answer("writer", "roses");
     harness.answer("critic", "I like it");
     let error = harness.outcome().unwrap_err();
-    assert_eq!((error.kind, error.raw_text.as_deref()), (ErrorKind::StructuredOutput, Some("I like it")));
+    assert_eq!((error.kind, error.raw_text.as_deref()), (RowErrorKind::StructuredOutput, Some("I like it")));
     assert!(error.message.starts_with("`critic`: the answer does not satisfy"), "{}", error.message);
 }

@@ -1,7 +1,8 @@
 //! The model roles of an agent graph, and their instructions.
 
 use rowmill_core::agent::{
-    AgentDefinition, AgentGraph, AgentKind, AnswerFormat, AnswerRating, PlanType, system_instruction,
+    AgentDefinition, AgentGraph, AgentKind, AnswerFormat, AnswerRating, OrchestratorPlanType,
+    system_instruction,
 };
 
 use crate::harness::*;
@@ -31,7 +32,8 @@ fn only_the_model_roles_that_rows_can_need_are_there() {
         max_refinements: 1,
         instruction: None,
     };
-    let planned = AgentKind::Orchestrator { agents: vec![0], plan: PlanType::Iterative, iterations: None };
+    let planned =
+        AgentKind::Orchestrator { agents: vec![0], plan: OrchestratorPlanType::Iterative, iterations: None };
     let routed = AgentKind::Router { agents: vec![0, 1] };
     let graph = graph_with_schema(vec![
         agent("a"),
@@ -58,7 +60,7 @@ fn workflows_that_cannot_work_are_refused_before_any_row() {
         AgentKind::Chain { sequence: vec![], cumulative: false },
         AgentKind::Parallel { fan_out: vec![], fan_in: Some(0), include_request: true },
         AgentKind::Router { agents: vec![] },
-        AgentKind::Orchestrator { agents: vec![], plan: PlanType::Full, iterations: None },
+        AgentKind::Orchestrator { agents: vec![], plan: OrchestratorPlanType::Full, iterations: None },
     ];
     for kind in empty {
         let problem =
@@ -101,11 +103,19 @@ fn routers_and_orchestrators_get_their_task_the_agents_and_the_cards_instruction
     let kinds = [
         (AgentKind::Router { agents: vec![0, 1] }, vec![AnswerFormat::Route]),
         (
-            AgentKind::Orchestrator { agents: vec![0, 1], plan: PlanType::Full, iterations: None },
+            AgentKind::Orchestrator {
+                agents: vec![0, 1],
+                plan: OrchestratorPlanType::Full,
+                iterations: None,
+            },
             vec![AnswerFormat::Text, AnswerFormat::Plan],
         ),
         (
-            AgentKind::Orchestrator { agents: vec![0, 1], plan: PlanType::Iterative, iterations: None },
+            AgentKind::Orchestrator {
+                agents: vec![0, 1],
+                plan: OrchestratorPlanType::Iterative,
+                iterations: None,
+            },
             vec![AnswerFormat::Text, AnswerFormat::NextStep],
         ),
     ];

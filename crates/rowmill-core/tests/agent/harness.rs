@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use rowmill_core::agent::{
-    AgentAnswer, AgentDefinition, AgentGraph, AgentKind, AgentSettings, AgentTool, AnswerFormat, ChildAgent,
-    ModelAnswer, RowState, RowStep, ToolResult, ToolRouting,
+    AgentAnswer, AgentDefinition, AgentGraph, AgentGraphTool, AgentKind, AgentSettings, AnswerFormat,
+    ChildAgent, ModelAnswer, RowState, RowStep, ToolCallAction, ToolResult,
 };
 use rowmill_core::validate::ResultSchema;
 use rowmill_types::{Attachment, Completion, Message, RowError, ToolCall, ToolOutput, ToolSpec};
@@ -108,7 +108,7 @@ impl GraphHarness {
 
     pub(crate) fn fail(&mut self, agent_name: &str, error: RowError) {
         let (node, messages) = self.take(agent_name);
-        self.row_state.handle_failure(&self.graph, node, messages, error);
+        self.row_state.handle_model_failure(&self.graph, node, messages, error);
         self.gather();
     }
 
@@ -130,7 +130,7 @@ impl GraphHarness {
         let Some(RowStep::StartTimer { node, limit }) = at.map(|at| self.open.remove(at)) else {
             panic!("nobody is watched")
         };
-        self.row_state.handle_timeout(&self.graph, node, limit);
+        self.row_state.handle_node_timeout(&self.graph, node, limit);
         self.gather();
     }
 
@@ -176,11 +176,11 @@ pub(crate) fn number_schema() -> ResultSchema {
 }
 
 /// A tool with a text argument `q`.
-pub(crate) fn tool(name: &str, route: ToolRouting) -> AgentTool {
+pub(crate) fn tool(name: &str, route: ToolCallAction) -> AgentGraphTool {
     let schema = json!({
         "type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]
     });
-    AgentTool {
+    AgentGraphTool {
         arguments: Some(ResultSchema::parse(&schema.to_string(), "test").unwrap()),
         spec: ToolSpec { name: name.into(), description: None, schema },
         host_name: name.into(),

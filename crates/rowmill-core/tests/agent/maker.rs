@@ -1,14 +1,14 @@
 //! Asking the same question until one answer is ahead.
 
-use rowmill_core::agent::{AgentDefinition, AgentKind, AnswerFormat, AnswerMatching};
-use rowmill_types::{ErrorKind, RowError};
+use rowmill_core::agent::{AgentDefinition, AgentKind, AnswerEquality, AnswerFormat};
+use rowmill_types::{RowError, RowErrorKind};
 
 use crate::harness::*;
 
 fn maker(
     k: u32,
     max_samples: u32,
-    matching: AnswerMatching,
+    matching: AnswerEquality,
     red_flag_max_length: Option<usize>,
 ) -> Vec<AgentDefinition> {
     let kind = AgentKind::Maker { worker: 0, k, max_samples, matching, red_flag_max_length };
@@ -28,7 +28,7 @@ fn samples_follow_each_other_until_one_answer_is_ahead_by_k_or_no_more_are_allow
         (&["x", "y", "z", "z"], 3, 4, "z"),
     ] {
         let mut harness = GraphHarness::start(
-            graph(maker(k, max_samples, AnswerMatching::Exact, None)),
+            graph(maker(k, max_samples, AnswerEquality::Exact, None)),
             request_with_file("go"),
         );
         for answer in answers {
@@ -52,9 +52,9 @@ fn which_answers_are_the_same_is_a_matter_of_matching() {
         ("not json", "Not JSON", false, true, false),
     ] {
         for (matching, same) in [
-            (AnswerMatching::Exact, exact),
-            (AnswerMatching::Normalized, normalized),
-            (AnswerMatching::Structured, structured),
+            (AnswerEquality::Exact, exact),
+            (AnswerEquality::Normalized, normalized),
+            (AnswerEquality::Structured, structured),
         ] {
             let mut harness = GraphHarness::ask(graph(maker(2, 9, matching, None)), "go");
             harness.answer("w", one);
@@ -69,39 +69,39 @@ fn which_answers_are_the_same_is_a_matter_of_matching() {
 
 #[test]
 fn answers_that_are_too_long_are_samples_but_no_votes() {
-    let mut harness = GraphHarness::ask(graph(maker(2, 4, AnswerMatching::Exact, Some(3))), "go");
+    let mut harness = GraphHarness::ask(graph(maker(2, 4, AnswerEquality::Exact, Some(3))), "go");
     for answer in ["äöü", "long", "long", "long"] {
         harness.answer("w", answer);
     }
     assert_eq!(harness.text(), "äöü");
 
-    let mut harness = GraphHarness::ask(graph(maker(2, 2, AnswerMatching::Exact, Some(3))), "go");
+    let mut harness = GraphHarness::ask(graph(maker(2, 2, AnswerEquality::Exact, Some(3))), "go");
     harness.answer("w", "long");
     harness.answer("w", "long");
     let error = harness.outcome().unwrap_err();
-    assert_eq!(error.kind, ErrorKind::AnswersDiscarded);
+    assert_eq!(error.kind, RowErrorKind::AnswersDiscarded);
     assert_eq!(error.message, "`w`: all 2 answers are longer than 3 characters (`red_flag_max_length`)");
 }
 
 #[test]
 fn a_red_flag_of_nothing_flags_nothing() {
-    let mut harness = GraphHarness::ask(graph(maker(1, 2, AnswerMatching::Exact, Some(0))), "go");
+    let mut harness = GraphHarness::ask(graph(maker(1, 2, AnswerEquality::Exact, Some(0))), "go");
     harness.answer("w", "long");
     assert_eq!(harness.text(), "long");
 }
 
 #[test]
 fn a_sample_that_fails_fails_the_row() {
-    let mut harness = GraphHarness::ask(graph(maker(2, 9, AnswerMatching::Exact, None)), "go");
+    let mut harness = GraphHarness::ask(graph(maker(2, 9, AnswerEquality::Exact, None)), "go");
     harness.answer("w", "x");
-    harness.fail("w", RowError::new(ErrorKind::ServerError, "down"));
+    harness.fail("w", RowError::new(RowErrorKind::ServerError, "down"));
     assert_eq!(harness.outcome().unwrap_err().message, "`w`: down");
 }
 
 #[test]
 fn samples_are_asked_for_the_schema() {
     let mut harness =
-        GraphHarness::ask(graph_with_schema(maker(2, 9, AnswerMatching::Structured, None)), "go");
+        GraphHarness::ask(graph_with_schema(maker(2, 9, AnswerEquality::Structured, None)), "go");
     assert_eq!(harness.form("w"), AnswerFormat::Result);
     harness.answer("w", r#"{"n":1,"m":2}"#);
     harness.answer("w", r#"{"m":2,"n":1}"#);

@@ -1,22 +1,22 @@
 //! Plans and their results.
 
-use rowmill_core::agent::{AgentDefinition, AgentKind, AnswerFormat, PlanType};
-use rowmill_types::{ErrorKind, RowError};
+use rowmill_core::agent::{AgentDefinition, AgentKind, AnswerFormat, OrchestratorPlanType};
+use rowmill_types::{RowError, RowErrorKind};
 use serde_json::{Value, json};
 
 use crate::harness::*;
 
-fn team(plan: PlanType, iterations: Option<u32>) -> Vec<AgentDefinition> {
+fn team(plan: OrchestratorPlanType, iterations: Option<u32>) -> Vec<AgentDefinition> {
     let kind = AgentKind::Orchestrator { agents: vec![0, 1], plan, iterations };
     vec![agent("a"), agent("b"), agent_of_kind("boss", kind)]
 }
 
 fn full(iterations: Option<u32>) -> GraphHarness {
-    GraphHarness::start(graph(team(PlanType::Full, iterations)), request_with_file("build"))
+    GraphHarness::start(graph(team(OrchestratorPlanType::Full, iterations)), request_with_file("build"))
 }
 
 fn iterative(iterations: Option<u32>) -> GraphHarness {
-    GraphHarness::start(graph(team(PlanType::Iterative, iterations)), request_with_file("build"))
+    GraphHarness::start(graph(team(OrchestratorPlanType::Iterative, iterations)), request_with_file("build"))
 }
 
 /// A step: its description, and its tasks as agent and description.
@@ -163,7 +163,7 @@ fn a_task_for_nobody_and_a_task_that_failed_are_reported_to_the_planner() {
     let tasks = [("c", "paint"), ("a", "dig"), (" b ", "rest")];
     harness.answer("boss", &plan(&[step("first", &tasks)], false));
     assert_eq!(harness.waits_for(), ["a", "b"]);
-    harness.fail("a", RowError::new(ErrorKind::Refusal, "the model refused to answer"));
+    harness.fail("a", RowError::new(RowErrorKind::Refusal, "the model refused to answer"));
     harness.answer("b", "rested");
     let asked = harness.asked("boss");
     for part in [
@@ -207,7 +207,8 @@ fn a_plan_without_tasks_ends_the_planning() {
 
 #[test]
 fn only_the_answer_is_asked_for_the_schema() {
-    let mut harness = GraphHarness::ask(graph_with_schema(team(PlanType::Full, Some(1))), "build");
+    let mut harness =
+        GraphHarness::ask(graph_with_schema(team(OrchestratorPlanType::Full, Some(1))), "build");
     harness.answer("boss", &plan(&[step("dig", &[("a", "hole")])], false));
     assert_eq!(harness.form("a"), AnswerFormat::Text);
     harness.answer("a", "done");
@@ -219,10 +220,10 @@ fn only_the_answer_is_asked_for_the_schema() {
 #[test]
 fn a_planner_that_fails_fails_the_row() {
     let mut harness = full(None);
-    harness.fail("boss", RowError::new(ErrorKind::ServerError, "down"));
+    harness.fail("boss", RowError::new(RowErrorKind::ServerError, "down"));
     assert_eq!(harness.outcome().unwrap_err().message, "`boss`: down");
     let mut harness = full(None);
     harness.answer("boss", "no plan");
     let error = harness.outcome().unwrap_err();
-    assert_eq!((error.kind, error.raw_text.as_deref()), (ErrorKind::StructuredOutput, Some("no plan")));
+    assert_eq!((error.kind, error.raw_text.as_deref()), (RowErrorKind::StructuredOutput, Some("no plan")));
 }

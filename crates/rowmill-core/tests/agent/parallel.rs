@@ -1,7 +1,7 @@
 //! Several agents at once.
 
 use rowmill_core::agent::{AgentDefinition, AgentKind, AnswerFormat};
-use rowmill_types::{ErrorKind, RowError};
+use rowmill_types::{RowError, RowErrorKind};
 
 use crate::harness::*;
 
@@ -71,12 +71,12 @@ fn only_the_fan_in_is_asked_for_the_schema() {
 #[test]
 fn a_failure_waits_for_the_others_and_the_first_in_order_is_reported() {
     let mut harness = GraphHarness::ask(graph(agents(Some(3), true)), "go");
-    harness.fail("c", RowError::new(ErrorKind::Timeout, "slow"));
+    harness.fail("c", RowError::new(RowErrorKind::Timeout, "slow"));
     assert!(!harness.row_state.is_finished());
-    harness.fail("b", RowError { status: Some(500), ..RowError::new(ErrorKind::ServerError, "down") });
+    harness.fail("b", RowError { status: Some(500), ..RowError::new(RowErrorKind::ServerError, "down") });
     harness.answer("a", "A");
     let error = harness.outcome().unwrap_err();
-    assert_eq!((error.kind, error.status), (ErrorKind::ServerError, Some(500)));
+    assert_eq!((error.kind, error.status), (RowErrorKind::ServerError, Some(500)));
     assert_eq!(error.message, "`b`: down");
 }
 
@@ -86,6 +86,6 @@ fn a_fan_in_that_fails_is_named() {
     for name in ["a", "b", "c"] {
         harness.answer(name, "x");
     }
-    harness.fail("sum", RowError::new(ErrorKind::Refusal, "no"));
+    harness.fail("sum", RowError::new(RowErrorKind::Refusal, "no"));
     assert_eq!(harness.outcome().unwrap_err().message, "`sum`: no");
 }

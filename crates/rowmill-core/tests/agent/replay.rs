@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use rowmill_core::agent::{
-    AgentAnswer, AgentDefinition, AgentGraph, AgentKind, AgentSettings, AnswerFormat, AnswerMatching,
-    AnswerRating, ModelAnswer, PlanType, RowState, RowStep, StepEvent, ToolResult, ToolRouting,
+    AgentAnswer, AgentDefinition, AgentGraph, AgentKind, AgentSettings, AnswerEquality, AnswerFormat,
+    AnswerRating, ModelAnswer, OrchestratorPlanType, RowState, RowStep, StepEvent, ToolCallAction,
+    ToolResult,
 };
-use rowmill_types::{Completion, ErrorKind, FinishReason, Message, RowError, ToolCall, ToolOutput};
+use rowmill_types::{Completion, FinishReason, Message, RowError, RowErrorKind, ToolCall, ToolOutput};
 
 use crate::harness::*;
 
@@ -38,7 +39,7 @@ fn everyone() -> Vec<AgentDefinition> {
         worker: 1,
         k: 2,
         max_samples: 4,
-        matching: AnswerMatching::Normalized,
+        matching: AnswerEquality::Normalized,
         red_flag_max_length: None,
     };
     let planned = |agents: Vec<usize>, plan| AgentKind::Orchestrator { agents, plan, iterations: Some(3) };
@@ -56,8 +57,8 @@ fn everyone() -> Vec<AgentDefinition> {
         ),
         agent_of_kind("desk", AgentKind::Router { agents: vec![0, 3, 5] }),
         agent_of_kind("studio", judged),
-        agent_of_kind("boss", planned(vec![0, 5], PlanType::Full)),
-        agent_of_kind("planner", planned(vec![1, 2], PlanType::Iterative)),
+        agent_of_kind("boss", planned(vec![0, 5], OrchestratorPlanType::Full)),
+        agent_of_kind("planner", planned(vec![1, 2], OrchestratorPlanType::Iterative)),
         agent_of_kind("maker", voted),
         agent_of_kind(
             "wide",
@@ -70,9 +71,9 @@ fn everyone() -> Vec<AgentDefinition> {
 
 fn agents_of(worker: usize, turns: Option<u32>, with_schema: bool) -> AgentGraph {
     let tools = vec![
-        tool("search", ToolRouting::Call),
-        tool("final", ToolRouting::Passthrough),
-        tool("secret", ToolRouting::Deny),
+        tool("search", ToolCallAction::Call),
+        tool("final", ToolCallAction::Passthrough),
+        tool("secret", ToolCallAction::Deny),
     ];
     let schema = with_schema.then(number_schema);
     AgentGraph::new(everyone(), tools, worker, schema).unwrap().with_turns(turns).with_repairs(1)
@@ -82,7 +83,7 @@ fn agents_of(worker: usize, turns: Option<u32>, with_schema: bool) -> AgentGraph
 fn simulated_answer(graph: &AgentGraph, model_role: usize, number: u64) -> Result<Completion, RowError> {
     let pick = |shift: u32, of: u64| (number >> shift) % of;
     if pick(0, 17) == 0 {
-        return Err(RowError::new(ErrorKind::ServerError, format!("down {}", pick(8, 3))));
+        return Err(RowError::new(RowErrorKind::ServerError, format!("down {}", pick(8, 3))));
     }
     let form = graph.model_roles()[model_role].answer_format;
     let names = ["a", "b", "all", "cumulative", "nobody"];
@@ -219,14 +220,14 @@ impl<'c> Run<'c> {
             }
             StepEvent::ModelFailed { node, error, .. } => {
                 let messages = take_messages(&mut self.open, node);
-                row_state.handle_failure(graph, node, messages, error);
+                row_state.handle_model_failure(graph, node, messages, error);
             }
             StepEvent::ToolEnded { node, index, output, note } => {
                 let is_other = |step: &RowStep| !matches!(step, RowStep::CallTool { node: n, index: i, .. } if (*n, *i) == (node, index));
                 self.open.retain(is_other);
                 row_state.handle_tool_output(graph, node, ToolResult { index, output, note });
             }
-            StepEvent::NodeTimedOut { node, limit } => row_state.handle_timeout(graph, node, limit),
+            StepEvent::NodeTimedOut { node, limit } => row_state.handle_node_timeout(graph, node, limit),
             StepEvent::ToolStarted { .. } => {}
         }
         self.gather();
@@ -277,7 +278,7 @@ proptest! {
             }
         }
         let outcome = run.outcome();
-        prop_assert!(run.row_state.turns() <= turns);
+        prop_assert!(run.row_state.turn_count() <= turns);
 
         let cut = cut.min(journal.len());
         let (before, after) = journal.split_at(cut);
@@ -288,7 +289,7 @@ proptest! {
         for step_event in after {
             again.tell(step_event.clone());
         }
-        prop_assert_eq!(again.row_state.turns(), run.row_state.turns());
+        prop_assert_eq!(again.row_state.turn_count(), run.row_state.turn_count());
         prop_assert_eq!(again.outcome(), outcome);
     }
 
@@ -374,7 +375,7 @@ fn events_that_do_not_fit_the_row_state_are_refused() {
     let end = || StepEvent::ToolEnded { node: 0, index: 0, output: ToolOutput::from_text("x"), note: None };
     let fail = |node| StepEvent::ModelFailed {
         node,
-        error: RowError::new(ErrorKind::Timeout, ""),
+        error: RowError::new(RowErrorKind::Timeout, ""),
         calls: Vec::new(),
     };
     let mut row_state = RowState::start(&graph, vec![Message::user("go")]);

@@ -1,7 +1,7 @@
 //! Routers.
 
 use rowmill_core::agent::{AgentDefinition, AgentGraph, AgentKind, AnswerFormat};
-use rowmill_types::{ErrorKind, MessageRole, RowError};
+use rowmill_types::{MessageRole, RowError, RowErrorKind};
 
 use crate::harness::*;
 
@@ -45,7 +45,7 @@ fn a_single_agent_is_asked_without_a_choice() {
     let mut harness = GraphHarness::ask(graph, "lunch");
     assert_eq!(harness.waits_for(), ["cook"]);
     harness.answer("cook", "soup");
-    assert_eq!((harness.text().as_str(), harness.row_state.turns()), ("soup", 1));
+    assert_eq!((harness.text().as_str(), harness.row_state.turn_count()), ("soup", 1));
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_model_that_keeps_choosing_nobody_fails_the_row_with_its_answer() {
     harness.answer("desk", &choice("baker"));
     harness.answer("desk", &choice("butcher"));
     let error = harness.outcome().unwrap_err();
-    assert_eq!(error.kind, ErrorKind::StructuredOutput);
+    assert_eq!(error.kind, RowErrorKind::StructuredOutput);
     assert_eq!(error.message, "`desk`: the model chose the agent `butcher`; there are only `cook`, `driver`");
     assert_eq!(error.raw_text, Some(choice("butcher")));
 }
@@ -90,10 +90,10 @@ fn a_choice_that_breaks_its_schema_is_corrected_like_any_answer() {
 #[test]
 fn failures_say_whether_the_router_or_the_chosen_one_failed() {
     let mut harness = GraphHarness::ask(router(graph), "lunch");
-    harness.fail("desk", RowError::new(ErrorKind::Timeout, "slow"));
+    harness.fail("desk", RowError::new(RowErrorKind::Timeout, "slow"));
     assert_eq!(harness.outcome().unwrap_err().message, "`desk`: slow");
     let mut harness = GraphHarness::ask(router(graph), "lunch");
     harness.answer("desk", &choice("cook"));
-    harness.fail("cook", RowError::new(ErrorKind::Timeout, "slow"));
+    harness.fail("cook", RowError::new(RowErrorKind::Timeout, "slow"));
     assert_eq!(harness.outcome().unwrap_err().message, "`cook`: slow");
 }

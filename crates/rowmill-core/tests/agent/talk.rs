@@ -1,7 +1,7 @@
 //! One agent's conversation with its model: answers, corrections, pauses, limits.
 
 use rowmill_core::agent::{AgentGraph, AgentSettings, AnswerFormat};
-use rowmill_types::{Completion, ErrorKind, FinishReason, Message, MessageRole, NativeMessage, RowError};
+use rowmill_types::{Completion, FinishReason, Message, MessageRole, NativeMessage, RowError, RowErrorKind};
 
 use crate::harness::*;
 
@@ -13,7 +13,7 @@ fn a_plain_agent_asks_once_and_the_text_is_the_result() {
     assert!(harness.row_state.is_finished() && harness.open.is_empty());
     assert_eq!(harness.outcome(), Ok(r#""a \"b\"\n""#.to_owned()));
     assert!(harness.row_state.is_finished(), "a course whose outcome was taken asks for nothing more");
-    assert_eq!(harness.row_state.turns(), 1);
+    assert_eq!(harness.row_state.turn_count(), 1);
 }
 
 #[test]
@@ -37,15 +37,15 @@ fn an_answer_that_breaks_the_schema_is_corrected_as_often_as_is_allowed() {
     harness.answer("", "three");
     harness.answer("", "four");
     let error = harness.outcome().unwrap_err();
-    assert_eq!((error.kind, error.raw_text.as_deref()), (ErrorKind::StructuredOutput, Some("four")));
+    assert_eq!((error.kind, error.raw_text.as_deref()), (RowErrorKind::StructuredOutput, Some("four")));
 }
 
 #[test]
 fn answers_that_are_no_answers_fail_the_row_with_their_text() {
     for (finish, kind) in [
-        (FinishReason::Refused, ErrorKind::Refusal),
-        (FinishReason::Filtered, ErrorKind::ContentFilter),
-        (FinishReason::Length, ErrorKind::OutputTruncated),
+        (FinishReason::Refused, RowErrorKind::Refusal),
+        (FinishReason::Filtered, RowErrorKind::ContentFilter),
+        (FinishReason::Length, RowErrorKind::OutputTruncated),
     ] {
         let mut harness = GraphHarness::ask(graph(vec![agent("a")]), "hello");
         // Calls in a truncated answer are not made.
@@ -55,11 +55,11 @@ fn answers_that_are_no_answers_fail_the_row_with_their_text() {
         assert_eq!((error.kind, error.raw_text.as_deref()), (kind, Some("half")));
     }
     let mut harness = GraphHarness::ask(graph(vec![agent("a")]), "hello");
-    harness.fail("a", RowError { status: Some(500), ..RowError::new(ErrorKind::ServerError, "down") });
+    harness.fail("a", RowError { status: Some(500), ..RowError::new(RowErrorKind::ServerError, "down") });
     let error = harness.outcome().unwrap_err();
     assert_eq!(
         (error.kind, error.message.as_str(), error.status),
-        (ErrorKind::ServerError, "down", Some(500))
+        (RowErrorKind::ServerError, "down", Some(500))
     );
 }
 
@@ -78,7 +78,7 @@ fn a_paused_turn_continues_with_its_content_sent_back_unchanged() {
     assert_eq!(messages[1].native.as_deref(), Some(&echo));
     harness.answer("a", "found");
     assert_eq!(harness.text(), "found");
-    assert_eq!(harness.row_state.turns(), 2);
+    assert_eq!(harness.row_state.turn_count(), 2);
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn an_agent_stops_at_its_max_iterations_and_keeps_its_last_answer() {
     harness.answer_with("a", paused("one"));
     harness.answer_with("a", paused("two"));
     let error = harness.outcome().unwrap_err();
-    assert_eq!(error.kind, ErrorKind::TurnLimit);
+    assert_eq!(error.kind, RowErrorKind::TurnLimit);
     assert_eq!(error.message, "`a` has no result after 2 model calls (`max_iterations`)");
     assert_eq!(error.raw_text.as_deref(), Some("two"));
 }
@@ -101,8 +101,8 @@ fn a_row_stops_at_its_turns_whoever_makes_them() {
     harness.answer_with("a", paused);
     let error = harness.outcome().unwrap_err();
     assert_eq!(error.message, "no result after 1 model call (`turns`)");
-    assert_eq!((error.kind, error.raw_text.as_deref()), (ErrorKind::TurnLimit, Some("one")));
-    assert_eq!(harness.row_state.turns(), 1);
+    assert_eq!((error.kind, error.raw_text.as_deref()), (RowErrorKind::TurnLimit, Some("one")));
+    assert_eq!(harness.row_state.turn_count(), 1);
 }
 
 #[test]
@@ -117,13 +117,13 @@ fn examples_stand_before_the_request_and_are_never_taken_for_answers() {
 
     let mut harness = GraphHarness::ask(graph(vec![with_examples()]).with_turns(Some(0)), "3+3");
     let error = harness.outcome().unwrap_err();
-    assert_eq!((error.kind, error.raw_text), (ErrorKind::TurnLimit, None));
+    assert_eq!((error.kind, error.raw_text), (RowErrorKind::TurnLimit, None));
 }
 
 #[test]
 fn an_aborted_row_is_over_and_its_first_outcome_stays() {
     let mut harness = GraphHarness::ask(graph(vec![agent("a")]), "hello");
-    harness.row_state.abort(RowError::new(ErrorKind::Interrupted, "stopped"));
+    harness.row_state.abort(RowError::new(RowErrorKind::Interrupted, "stopped"));
     harness.answer("a", "late");
-    assert_eq!(harness.outcome().unwrap_err().kind, ErrorKind::Interrupted);
+    assert_eq!(harness.outcome().unwrap_err().kind, RowErrorKind::Interrupted);
 }

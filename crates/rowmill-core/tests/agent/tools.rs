@@ -1,15 +1,15 @@
 //! Calls of tools.
 
-use rowmill_core::agent::{AgentGraph, AgentSettings, ToolRouting};
-use rowmill_types::{Completion, ErrorKind, Message, MessageRole, ToolOutput};
+use rowmill_core::agent::{AgentGraph, AgentSettings, ToolCallAction};
+use rowmill_types::{Completion, Message, MessageRole, RowErrorKind, ToolOutput};
 
 use crate::harness::*;
 
 fn with_tools(agent: AgentSettings) -> AgentGraph {
     let tools = vec![
-        tool("search", ToolRouting::Call),
-        tool("final", ToolRouting::Passthrough),
-        tool("secret", ToolRouting::Deny),
+        tool("search", ToolCallAction::Call),
+        tool("final", ToolCallAction::Passthrough),
+        tool("secret", ToolCallAction::Deny),
     ];
     let agent = AgentSettings { tools: vec![0, 1, 2], ..agent };
     AgentGraph::new(vec![agent_with("a", agent)], tools, 0, None).unwrap()
@@ -108,7 +108,7 @@ fn what_a_passthrough_tool_gives_is_the_result_without_another_turn() {
     harness.give("final:1", ToolOutput::from_text("first"));
     harness.give("search:0", ToolOutput::from_text("other"));
     assert_eq!(harness.text(), "first");
-    assert_eq!(harness.row_state.turns(), 1);
+    assert_eq!(harness.row_state.turn_count(), 1);
 }
 
 #[test]
@@ -120,9 +120,10 @@ fn a_passthrough_tool_that_fails_is_reported_to_the_model() {
 
 #[test]
 fn what_is_passed_through_must_satisfy_the_schema() {
-    for (given, outcome) in [(r#"{"n": 1}"#, Ok(r#"{"n":1}"#)), ("one", Err(ErrorKind::StructuredOutput))] {
+    for (given, outcome) in [(r#"{"n": 1}"#, Ok(r#"{"n":1}"#)), ("one", Err(RowErrorKind::StructuredOutput))]
+    {
         let agent = agent_with("a", AgentSettings { tools: vec![0], ..AgentSettings::default() });
-        let tools = vec![tool("final", ToolRouting::Passthrough)];
+        let tools = vec![tool("final", ToolCallAction::Passthrough)];
         let graph = AgentGraph::new(vec![agent], tools, 0, Some(number_schema())).unwrap().with_repairs(3);
         let mut harness = GraphHarness::ask(graph, "go");
         harness.answer_with("a", calls(&[("final", Q)]));
@@ -140,7 +141,7 @@ fn tools_are_not_called_when_the_model_gets_no_further_turn() {
     let limited = || AgentSettings { max_iterations: 1, ..AgentSettings::default() };
     let mut harness = asked_for(limited(), &[("search", Q)]);
     let error = harness.outcome().unwrap_err();
-    assert_eq!(error.kind, ErrorKind::TurnLimit);
+    assert_eq!(error.kind, RowErrorKind::TurnLimit);
 
     let mut harness = asked_for(limited(), &[("final", Q)]);
     harness.give("final:0", ToolOutput::from_text("passed"));
@@ -148,7 +149,7 @@ fn tools_are_not_called_when_the_model_gets_no_further_turn() {
 
     let mut harness = asked_for(limited(), &[("final", Q)]);
     harness.give("final:0", ToolOutput::error("no"));
-    assert_eq!(harness.outcome().unwrap_err().kind, ErrorKind::TurnLimit);
+    assert_eq!(harness.outcome().unwrap_err().kind, RowErrorKind::TurnLimit);
 }
 
 #[test]
@@ -163,5 +164,5 @@ fn a_conversation_continues_over_many_turns_with_all_messages_so_far() {
     harness.give("search:0", ToolOutput::from_text("r4"));
     assert_eq!(texts(harness.messages("a")), ["go", "", "r1", "t1", "r2", "t2", "r3", "t3", "r4"]);
     harness.answer("a", "done");
-    assert_eq!((harness.text().as_str(), harness.row_state.turns()), ("done", 5));
+    assert_eq!((harness.text().as_str(), harness.row_state.turn_count()), ("done", 5));
 }

@@ -8,7 +8,7 @@ use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::AttachmentLoader;
 use rowmill_http::{HttpAnswer, HttpClient, Url};
-use rowmill_types::{Attachment, ErrorKind, Row, RowError};
+use rowmill_types::{Attachment, Row, RowError, RowErrorKind};
 use tokio::task::spawn_blocking;
 
 use super::AttachmentSpec;
@@ -67,7 +67,7 @@ struct LoadedFile {
 
 impl AttachmentLoader for RowFileLoader {
     fn load<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Vec<Attachment>, RowError>> {
-        async move { self.files(row).await.map_err(|message| RowError::new(ErrorKind::Attachment, message)) }
+        async move { self.files(row).await.map_err(|message| RowError::new(RowErrorKind::Attachment, message)) }
             .boxed()
     }
 }

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use rowmill_core::ports::{Dataset, DatasetColumn, InputIdentity, ReadLimit, ReadPosition, RowSource};
+use rowmill_core::ports::{Dataset, DatasetColumn, InputIdentity, InputReadProgress, ReadLimit, RowSource};
 
-use rowmill_types::{MessageText, Problem, ProblemCode, Row, Setting, SourceRow, nearest_name};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode, Row, RowReadResult, Setting, nearest_name};
 
 use super::sample::{SampleEnd, sample_rows};
 
@@ -28,7 +28,7 @@ pub struct WantedColumn {
     /// Its name.
     pub name: String,
     /// What names it, and how: `` the template names `{{x}}` ``.
-    pub named_by: MessageText,
+    pub named_by: DiagnosticText,
 }
 
 impl WantedColumn {
@@ -129,7 +129,10 @@ pub fn find_empty_columns(input: &dyn Dataset, wanted: &[WantedColumn]) -> Resul
             Some(near) => format!("did you mean `{near}`?"),
             None => format!("columns with values: {}", listed.join(", ")),
         };
-        format!("{}, which is empty in all of the first {rows} rows; {other}", named_by.with_markers())
+        format!(
+            "{}, which is empty in all of the first {rows} rows; {other}",
+            named_by.with_mention_markers()
+        )
     };
     // One or two rows say little about the others, and if no column has a value, no other can be meant.
     let says_something = rows >= LEAST_ROWS && !with_values.is_empty();
@@ -144,7 +147,7 @@ fn is_empty(json: &str) -> bool {
 /// A stream whose first rows are checked as they are read: nothing is sent before they are known to have the
 /// columns.
 #[must_use]
-pub fn check_stream_columns(input: Arc<dyn Dataset>, wanted: Vec<WantedColumn>) -> Arc<dyn Dataset> {
+pub fn column_checking_dataset(input: Arc<dyn Dataset>, wanted: Vec<WantedColumn>) -> Arc<dyn Dataset> {
     if wanted.is_empty() { input } else { Arc::new(CheckedStream { input, wanted }) }
 }
 
@@ -182,7 +185,7 @@ impl SeenColumns {
         let near = nearest_name(name, self.names.iter().map(String::as_str));
         let near = near.map(|near| format!("did you mean `{near}`? ")).unwrap_or_default();
         let listed = if self.names.is_empty() { "none".to_owned() } else { self.listed() };
-        let message = format!("{}, which no row has", named_by.with_markers());
+        let message = format!("{}, which no row has", named_by.with_mention_markers());
         Err(Problem::new(ProblemCode::UnknownColumn, message).hint(format!("{near}{place}: {listed}")))
     }
 
@@ -217,7 +220,7 @@ impl Dataset for CheckedStream {
         self.input.identity()
     }
 
-    fn read_notice(&self) -> Option<MessageText> {
+    fn read_notice(&self) -> Option<DiagnosticText> {
         self.input.read_notice()
     }
 
@@ -233,7 +236,7 @@ struct CheckedSource {
 }
 
 impl RowSource for CheckedSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         let before = batch.len();
         let more = self.source.read(batch, room)?;
         let Some(wanted) = self.wanted.take() else { return Ok(more) };
@@ -255,7 +258,7 @@ impl RowSource for CheckedSource {
         self.source.damage()
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         self.source.position()
     }
 }

@@ -5,7 +5,9 @@ mod field_name;
 mod projection;
 mod sample;
 
-pub use checks::{WantedColumn, check_columns, check_stream_columns, column_list_text, find_empty_columns};
-pub use projection::columns_dataset;
+pub use checks::{
+    WantedColumn, check_columns, column_checking_dataset, column_list_text, find_empty_columns,
+};
+pub use projection::select_columns;
 #[cfg(feature = "sql")]
 pub(crate) use sample::{SAMPLE_ROWS, sample_rows};

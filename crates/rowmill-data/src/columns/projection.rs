@@ -4,10 +4,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use rowmill_core::ports::{
-    Dataset, DatasetColumn, DatasetPart, InputIdentity, ReadLimit, ReadPosition, RowSource,
+    Dataset, DatasetColumn, InputIdentity, InputReadProgress, ReadLimit, RequestedDatasetPart, RowSource,
 };
 use rowmill_types::settings::COLUMNS;
-use rowmill_types::{MessageText, Problem, ProblemCode, Row, SourceRow};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode, Row, RowReadResult};
 
 use super::checks::{WantedColumn, check_columns};
 use super::field_name::FieldName;
@@ -18,7 +18,7 @@ use super::field_name::FieldName;
 /// # Errors
 ///
 /// No column is named, one is named twice, or one is in none of the first rows; or the input cannot be read.
-pub fn columns_dataset(input: Arc<dyn Dataset>, columns: &[String]) -> Result<Arc<dyn Dataset>, Problem> {
+pub fn select_columns(input: Arc<dyn Dataset>, columns: &[String]) -> Result<Arc<dyn Dataset>, Problem> {
     if columns.is_empty() {
         return Err(Problem::new(ProblemCode::InvalidQuery, format!("{COLUMNS} names no column"))
             .hint(format!("list some, such as {columns}", columns = COLUMNS.with_value("id,text"))));
@@ -43,10 +43,10 @@ struct ColumnsDataset {
 
 impl Dataset for ColumnsDataset {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        self.open_part(&DatasetPart::default())
+        self.open_part(&RequestedDatasetPart::default())
     }
 
-    fn open_part(&self, part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, part: &RequestedDatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         let wanted =
             |name: &str| part.columns.as_ref().is_none_or(|columns| columns.iter().any(|one| one == name));
         let mut columns: Vec<String> =
@@ -54,7 +54,7 @@ impl Dataset for ColumnsDataset {
         if let Some(declared) = self.input.columns()? {
             columns.sort_by_key(|name| declared.iter().position(|column| column.name == *name));
         }
-        let part = DatasetPart { columns: Some(columns), conditions: part.conditions.clone() };
+        let part = RequestedDatasetPart { columns: Some(columns), conditions: part.conditions.clone() };
         let source = self.input.open_part(&part)?;
         Ok(Box::new(ColumnsSource { source, names: self.names.clone() }))
     }
@@ -86,7 +86,7 @@ impl Dataset for ColumnsDataset {
         self.names.iter().any(|name| *name.name == *own).then_some(own)
     }
 
-    fn read_notice(&self) -> Option<MessageText> {
+    fn read_notice(&self) -> Option<DiagnosticText> {
         self.input.read_notice()
     }
 }
@@ -97,7 +97,7 @@ struct ColumnsSource {
 }
 
 impl RowSource for ColumnsSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         let before = batch.len();
         let more = self.source.read(batch, room)?;
         for row in batch.iter_mut().skip(before).flatten() {
@@ -114,13 +114,13 @@ impl RowSource for ColumnsSource {
         self.source.damage()
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         self.source.position()
     }
 }
 
 fn projected(row: &Row, names: &[FieldName]) -> Row {
-    let mut text = String::with_capacity(row.text().len().min(4096));
+    let mut text = String::with_capacity(row.json_text().len().min(4096));
     let mut fields = Vec::with_capacity(names.len());
     for name in names {
         let Some(json) = row.field(&name.name) else { continue };

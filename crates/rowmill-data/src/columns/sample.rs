@@ -60,7 +60,7 @@ fn sample_within(
         for row in batch.drain(..) {
             rows += 1;
             let Ok(row) = row else { continue };
-            bytes += row.text().len();
+            bytes += row.json_text().len();
             if rows > most.rows || !look(&row) {
                 return Ok(SampleEnd::First(rows.min(most.rows)));
             }
@@ -83,7 +83,7 @@ mod tests {
         let input = open_dataset(&InputSpec::new(InputLocation::File(path), None)).unwrap();
         let mut looked = 0;
         let look = &mut |row: &Row| {
-            assert_eq!(row.text().len(), 11);
+            assert_eq!(row.json_text().len(), 11);
             looked += 1;
             true
         };

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::InputFormat;
 use crate::block_reader::BlockReader;
 use rowmill_types::settings::DELIMITER;
-use rowmill_types::{MessageText, Problem, deserialize_text};
+use rowmill_types::{DiagnosticText, Problem, deserialize_text};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -111,7 +111,7 @@ impl DelimiterChoice {
     }
 
     /// A notice that was not reported yet.
-    pub(crate) fn notice(&self) -> Option<MessageText> {
+    pub(crate) fn notice(&self) -> Option<DiagnosticText> {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         let untold = std::mem::take(&mut seen.untold);
         (!untold.is_empty()).then(|| untold.join("; ").into())
@@ -137,7 +137,7 @@ impl DelimiterChoice {
 
 /// The named delimiter, if it differs from the one that would be detected in any of these inputs: only then
 /// does naming it change rows.
-pub(crate) fn unexpected_delimiter(
+pub(crate) fn overriding_delimiter(
     named: FieldDelimiter,
     format: InputFormat,
     inputs: impl Iterator<Item = Result<BlockReader, Problem>>,

@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use rowmill_types::RowColumns;
+use rowmill_types::RowLayout;
 
 use super::records::CsvFields;
 
 /// Reads the column names from the first record, or returns what is wrong with them.
-pub(crate) fn header_columns(record: CsvFields<'_>, format: &str) -> Result<RowColumns, String> {
+pub(crate) fn header_columns(record: CsvFields<'_>, format: &str) -> Result<RowLayout, String> {
     let mut names = Vec::with_capacity(record.ends.len());
     for (at, range) in record.ranges().enumerate() {
         let bytes = record.bytes.get(range).unwrap_or_default();
@@ -28,7 +28,7 @@ pub(crate) fn header_columns(record: CsvFields<'_>, format: &str) -> Result<RowC
     if !repeated.is_empty() {
         return Err(format!("{format} header contains duplicate column names: {}", repeated.join(", ")));
     }
-    Ok(RowColumns::new(names.into_iter()))
+    Ok(RowLayout::new(names.into_iter()))
 }
 
 fn repeated_names<'n>(names: &[&'n str]) -> Vec<&'n str> {

@@ -7,5 +7,5 @@ mod records;
 mod source;
 
 pub use delimiter::FieldDelimiter;
-pub(crate) use delimiter::{DelimiterChoice, unexpected_delimiter};
+pub(crate) use delimiter::{DelimiterChoice, overriding_delimiter};
 pub(crate) use source::CsvRowSource;

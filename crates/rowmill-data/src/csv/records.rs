@@ -1,7 +1,7 @@
 //! Splits blocks into records without holding one that is too long.
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
-use rowmill_core::ports::ReadPosition;
+use rowmill_core::ports::InputReadProgress;
 use rowmill_types::Problem;
 
 use super::overlong::{MoreInput, OverlongEnd, RecordForm, RecordStart, SkippedPart};
@@ -139,7 +139,7 @@ impl CsvRecordReader {
         self.line
     }
 
-    pub(crate) fn position(&self) -> ReadPosition {
+    pub(crate) fn position(&self) -> InputReadProgress {
         self.blocks.position()
     }
 

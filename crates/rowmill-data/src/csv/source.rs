@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use rowmill_core::json_text::write_string;
-use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
-use rowmill_types::{ErrorKind, Problem, Row, RowColumns, RowTextWriter, SourceRow};
+use rowmill_core::ports::{InputReadProgress, ReadLimit, RowSource};
+use rowmill_types::{Problem, Row, RowBuilder, RowErrorKind, RowLayout, RowReadResult};
 
 use super::delimiter::DelimiterChoice;
 use super::header::header_columns;
@@ -25,7 +25,7 @@ pub(crate) struct CsvRowSource {
     format: InputFormat,
     delimiter: DelimiterChoice,
     place: RecordPlacement,
-    header: Option<Arc<RowColumns>>,
+    header: Option<Arc<RowLayout>>,
     /// The number of the last record of the file.
     number: u64,
     ended: bool,
@@ -57,7 +57,7 @@ impl CsvRowSource {
     }
 
     /// Reads the first record; `Ok(Err(…))` is what is wrong with it.
-    fn read_header(&mut self) -> Result<Result<RowColumns, String>, Problem> {
+    fn read_header(&mut self) -> Result<Result<RowLayout, String>, Problem> {
         let format = self.format_name();
         let delimiter = self.delimiter.choose(self.records.blocks(), self.format)?;
         self.records.set_delimiter(delimiter.byte());
@@ -75,7 +75,7 @@ impl CsvRowSource {
     }
 
     /// Reads the header if that has not been done yet. An unusable header yields a bad row and then the end.
-    fn begin(&mut self) -> Result<Option<SourceRow>, Problem> {
+    fn begin(&mut self) -> Result<Option<RowReadResult>, Problem> {
         if self.header.is_some() {
             return Ok(None);
         }
@@ -95,7 +95,7 @@ impl CsvRowSource {
     }
 
     /// The next row, or `None` if there is none at the moment or at all.
-    fn next_row(&mut self, wait: ReadWait) -> Result<Option<SourceRow>, Problem> {
+    fn next_row(&mut self, wait: ReadWait) -> Result<Option<RowReadResult>, Problem> {
         if let Some(bad) = self.begin()? {
             return Ok(Some(bad));
         }
@@ -124,7 +124,7 @@ impl CsvRowSource {
         if let (Err(what), true) = (&row, self.ended) {
             self.damage = Some(RecordPlacement::damage(self.records.name(), RecordUnit::Row, at, what));
         }
-        Ok(Some(row.map_err(|what| self.place.bad_row(RecordUnit::Row, at, ErrorKind::InvalidRow, &what))))
+        Ok(Some(row.map_err(|what| self.place.bad_row(RecordUnit::Row, at, RowErrorKind::InvalidRow, &what))))
     }
 
     /// A message about a record of many lines, with the line on which it starts.
@@ -150,14 +150,14 @@ fn overlong(how: OverlongEnd) -> String {
 }
 
 impl RowSource for CsvRowSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         let mut rows = 0;
         let mut bytes = 0;
         while !self.ended {
             // As with lines, rows that have arrived are returned before waiting for more.
             let wait = if rows == 0 { ReadWait::UntilFound } else { ReadWait::No };
             let Some(row) = self.next_row(wait)? else { break };
-            bytes += row.as_ref().map_or(0, |row| row.text().len());
+            bytes += row.as_ref().map_or(0, |row| row.json_text().len());
             batch.push(row);
             rows += 1;
             if rows >= room.rows || bytes >= room.bytes {
@@ -193,7 +193,7 @@ impl RowSource for CsvRowSource {
         self.damage.clone()
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         self.records.position()
     }
 }
@@ -205,11 +205,11 @@ impl TextRowSource for CsvRowSource {
 }
 
 /// Writes the row's JSON text and records where its values end, in one pass.
-fn row_of(number: u64, header: &Arc<RowColumns>, record: CsvFields<'_>) -> Result<Row, String> {
+fn row_of(number: u64, header: &Arc<RowLayout>, record: CsvFields<'_>) -> Result<Row, String> {
     // One check covers all fields; an end inside a character makes its field invalid.
     let whole = std::str::from_utf8(record.bytes).ok();
     let quotes = 4 * header.len();
-    let mut row = RowTextWriter::new(Arc::clone(header), header.name_bytes() + record.bytes.len() + quotes);
+    let mut row = RowBuilder::new(Arc::clone(header), header.name_byte_count() + record.bytes.len() + quotes);
     let mut ranges = record.ranges();
     for name in header.names() {
         let Some(range) = ranges.next() else {

@@ -10,7 +10,7 @@ fn source(bytes: &'static [u8], max: usize) -> CsvRowSource {
     source
 }
 
-fn read(bytes: &'static [u8], max: usize) -> Vec<SourceRow> {
+fn read(bytes: &'static [u8], max: usize) -> Vec<RowReadResult> {
     let mut source = source(bytes, max);
     let mut rows = Vec::new();
     while source.read(&mut rows, ROOM).unwrap() {}
@@ -18,8 +18,8 @@ fn read(bytes: &'static [u8], max: usize) -> Vec<SourceRow> {
     rows
 }
 
-fn messages(rows: &[SourceRow]) -> Vec<&str> {
-    rows.iter().map(|row| row.as_ref().map_or_else(|bad| bad.message.as_str(), Row::text)).collect()
+fn messages(rows: &[RowReadResult]) -> Vec<&str> {
+    rows.iter().map(|row| row.as_ref().map_or_else(|bad| bad.message.as_str(), Row::json_text)).collect()
 }
 
 #[test]

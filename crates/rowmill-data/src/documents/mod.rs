@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use rowmill_core::ports::{ColumnKind, Dataset, DatasetColumn, DatasetPart, InputIdentity, RowSource};
-use rowmill_types::{MessageText, Problem, group_digits};
+use rowmill_core::ports::{
+    ColumnKind, Dataset, DatasetColumn, InputIdentity, RequestedDatasetPart, RowSource,
+};
+use rowmill_types::{DiagnosticText, Problem, group_digits};
 
 use source::{DocumentRowSource, WantedFields};
 
-use crate::{DocumentIds, FileList};
+use crate::{DocumentIdRule, FileList};
 
 /// The fields of a document's row, in order.
 const COLUMNS: [(&str, ColumnKind); 6] = [
@@ -26,7 +28,7 @@ const COLUMNS: [(&str, ColumnKind); 6] = [
 ];
 
 /// Builds the dataset of documents.
-pub(crate) fn documents_dataset(list: FileList, ids: DocumentIds) -> Result<Arc<dyn Dataset>, Problem> {
+pub(crate) fn documents_dataset(list: FileList, ids: DocumentIdRule) -> Result<Arc<dyn Dataset>, Problem> {
     let FileList { name, files, identity } = list;
     let document = |file: crate::InputFile| {
         let called = (file.path.as_os_str() != file.name.as_str()).then(|| file.name.into_boxed_str());
@@ -56,7 +58,7 @@ struct SharedDocuments {
     name: String,
     files: Box<[DocumentFile]>,
     identity: Option<String>,
-    ids: DocumentIds,
+    ids: DocumentIdRule,
     /// The number of rows, once a read has reached the end.
     rows: AtomicU64,
     copies: Mutex<SkippedCopies>,
@@ -91,7 +93,7 @@ impl SharedDocuments {
 
 impl Dataset for DocumentsDataset {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        self.open_part(&DatasetPart::default())
+        self.open_part(&RequestedDatasetPart::default())
     }
 
     fn is_rereadable(&self) -> bool {
@@ -105,7 +107,7 @@ impl Dataset for DocumentsDataset {
     }
 
     /// Leaves out what is expensive to find and not requested.
-    fn open_part(&self, part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, part: &RequestedDatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         let wants = |name: &str| {
             part.columns.as_ref().is_none_or(|columns| columns.iter().any(|column| column == name))
         };
@@ -116,8 +118,8 @@ impl Dataset for DocumentsDataset {
     fn count(&self) -> Result<Option<u64>, Problem> {
         let counted = self.0.rows.load(Ordering::Relaxed);
         Ok(match self.0.ids {
-            DocumentIds::Path => Some(self.0.files.len() as u64),
-            DocumentIds::Content => (counted != UNCOUNTED).then_some(counted),
+            DocumentIdRule::Path => Some(self.0.files.len() as u64),
+            DocumentIdRule::Content => (counted != UNCOUNTED).then_some(counted),
         })
     }
 
@@ -130,7 +132,7 @@ impl Dataset for DocumentsDataset {
         Some(self.0.ids.field())
     }
 
-    fn read_notice(&self) -> Option<MessageText> {
+    fn read_notice(&self) -> Option<DiagnosticText> {
         let copies = self.0.copies.lock().unwrap_or_else(PoisonError::into_inner);
         let (copy, original) = copies.first.as_ref()?;
         let text = match copies.count {

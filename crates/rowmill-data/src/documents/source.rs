@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 
 use jiff::Timestamp;
 use rowmill_core::json_text::write_string;
-use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
-use rowmill_types::{BadRow, ErrorKind, FieldSpan, Problem, Row, SourceRow};
+use rowmill_core::ports::{InputReadProgress, ReadLimit, RowSource};
+use rowmill_types::{BadRow, FieldSpan, Problem, Row, RowErrorKind, RowReadResult};
 
 use super::file_digest::of_reader;
-use super::{DocumentFile, DocumentIds, SharedDocuments, SkippedCopies};
+use super::{DocumentFile, DocumentIdRule, SharedDocuments, SkippedCopies};
 use crate::media_type;
 
 /// After this many bytes of files a read returns what it has, so that the first calls do not wait for a batch
@@ -51,7 +51,7 @@ impl DocumentRowSource {
     }
 
     /// The next row and how many bytes were read for it; `None` at the end.
-    fn next_row(&mut self) -> Option<(SourceRow, u64)> {
+    fn next_row(&mut self) -> Option<(RowReadResult, u64)> {
         let mut work = 0;
         loop {
             let shared = self.shared.clone();
@@ -74,7 +74,7 @@ impl DocumentRowSource {
     }
 
     fn is_copy(&mut self, description: &FileDescription<'_>) -> bool {
-        let (DocumentIds::Content, Some(digest)) = (self.shared.ids, &description.full_digest) else {
+        let (DocumentIdRule::Content, Some(digest)) = (self.shared.ids, &description.full_digest) else {
             return false;
         };
         // Half of the digest is more than enough to distinguish contents.
@@ -120,7 +120,7 @@ impl DocumentRowSource {
             modified,
             work: 0,
         };
-        let hashed = self.wanted.digest || self.shared.ids == DocumentIds::Content;
+        let hashed = self.wanted.digest || self.shared.ids == DocumentIdRule::Content;
         if self.wanted.media_type || hashed {
             self.look_inside(document, hashed, &mut description).map_err(failed)?;
         }
@@ -152,10 +152,10 @@ impl DocumentRowSource {
 }
 
 impl RowSource for DocumentRowSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         let (mut rows, mut bytes, mut work) = (0, 0, 0);
         while let Some((row, done)) = self.next_row() {
-            bytes += row.as_ref().map_or(0, |row| row.text().len());
+            bytes += row.as_ref().map_or(0, |row| row.json_text().len());
             work += done;
             batch.push(row);
             rows += 1;
@@ -167,7 +167,7 @@ impl RowSource for DocumentRowSource {
     }
 
     fn skip(&mut self, rows: u64) -> Result<u64, Problem> {
-        if self.shared.ids == DocumentIds::Path {
+        if self.shared.ids == DocumentIdRule::Path {
             let left = self.shared.files.len() - self.next;
             let passed = usize::try_from(rows).unwrap_or(usize::MAX).min(left);
             self.next += passed;
@@ -182,8 +182,8 @@ impl RowSource for DocumentRowSource {
     }
 
     /// Counts files: their sizes are unknown until they are examined.
-    fn position(&self) -> ReadPosition {
-        ReadPosition { read: self.next as u64, total: Some(self.shared.files.len() as u64) }
+    fn position(&self) -> InputReadProgress {
+        InputReadProgress { read: self.next as u64, total: Some(self.shared.files.len() as u64) }
     }
 }
 
@@ -252,5 +252,5 @@ impl RowTextBuilder {
 }
 
 fn bad(number: u64, message: String) -> BadRow {
-    BadRow { number, kind: ErrorKind::Attachment, message }
+    BadRow { number, kind: RowErrorKind::Attachment, message }
 }

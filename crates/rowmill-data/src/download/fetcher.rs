@@ -4,15 +4,15 @@ use std::path::PathBuf;
 
 use rowmill_types::{Problem, ProblemCode};
 
-use crate::fetch::{FetchEvent, FetchSettings, FetchStep, Fetcher};
+use crate::fetch::{FetchEvent, FetchEventKind, FetchSettings, Fetcher};
 
 impl Fetcher<'_> {
-    pub(crate) fn emit(&self, name: &str, step: FetchStep) {
+    pub(crate) fn emit(&self, name: &str, step: FetchEventKind) {
         (self.on_event)(FetchEvent { name: name.into(), step });
     }
 }
 
-impl FetchStep {
+impl FetchEventKind {
     /// Another process is fetching the same file.
     pub(crate) fn waiting_for_process() -> Self {
         Self::Waiting { wait: None, reason: "another process is downloading it".into() }

@@ -6,12 +6,12 @@ use std::time::Duration;
 use base64::Engine;
 use rowmill_core::redact::Redactor;
 use rowmill_http::{
-    DocumentRequest, HeaderMap, HeaderValue, HttpAnswer, HttpFailure, RetrievedDocument, ServerCredential,
-    Url, header,
+    HeaderMap, HeaderValue, HttpAnswer, HttpDocumentRequest, HttpDocumentResponse, HttpFailure,
+    OriginCredential, Url, header,
 };
 use rowmill_types::{Problem, ProblemCode, Secret};
 
-use crate::fetch::{FetchEvent, FetchStep, Fetcher};
+use crate::fetch::{FetchEvent, FetchEventKind, Fetcher};
 use crate::percent::percent_decoded;
 
 /// How much of a server's error text is read and shown at most.
@@ -44,7 +44,7 @@ impl<'a> FetchAttempts<'a> {
         if self.fruitless >= patience.tries || wait > patience.longest_wait {
             return false;
         }
-        let step = FetchStep::Waiting { wait: Some(wait), reason: reason.to_owned() };
+        let step = FetchEventKind::Waiting { wait: Some(wait), reason: reason.to_owned() };
         (self.fetcher.on_event)(FetchEvent { name: Arc::clone(&self.name), step });
         tokio::time::sleep(wait).await;
         true
@@ -54,9 +54,9 @@ impl<'a> FetchAttempts<'a> {
 /// Repeats a request until there is an answer that a retry would not improve.
 pub(crate) async fn fetch_answer(
     fetcher: &Fetcher<'_>,
-    retrieval: &DocumentRequest,
+    retrieval: &HttpDocumentRequest,
     name: &str,
-) -> Result<RetrievedDocument, Problem> {
+) -> Result<HttpDocumentResponse, Problem> {
     let mut tries = FetchAttempts::new(fetcher, name.into());
     loop {
         match fetcher.http.retrieve(retrieval).await {
@@ -119,7 +119,7 @@ pub(crate) async fn refusal_text(answer: HttpAnswer, secret: Option<&Secret>) ->
 
 /// Removes name and password from an address; they are only for its own server.
 #[must_use]
-pub fn split_credential(url: &Url) -> (Url, Option<ServerCredential>) {
+pub fn split_credential(url: &Url) -> (Url, Option<OriginCredential>) {
     let mut clean = url.clone();
     if clean.username().is_empty() && clean.password().is_none() {
         return (clean, None);
@@ -132,7 +132,7 @@ pub fn split_credential(url: &Url) -> (Url, Option<ServerCredential>) {
     let value = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair));
     let credential = HeaderValue::from_str(&value).ok().map(|mut value| {
         value.set_sensitive(true);
-        ServerCredential { server: clean.clone(), value }
+        OriginCredential { server: clean.clone(), value }
     });
     (clean, credential)
 }

@@ -4,7 +4,8 @@
 use std::sync::Arc;
 
 use rowmill_http::{
-    DocumentRequest, HeaderMap, HttpAnswer, HttpFailure, RetrievedDocument, ServerCredential, Url, header,
+    HeaderMap, HttpAnswer, HttpDocumentRequest, HttpDocumentResponse, HttpFailure, OriginCredential, Url,
+    header,
 };
 use rowmill_types::{Problem, ProblemCode, group_digits};
 
@@ -13,7 +14,7 @@ use super::download_entry::{CachedVersion, DownloadEntry};
 use super::file_name::file_name_for;
 use super::partial::{PartialDownload, PartialInfo, header_text};
 use super::request::{FetchAttempts, insert_header, is_transient, no_answer_problem, requested_wait};
-use crate::fetch::{FetchEvent, FetchStep, Fetcher};
+use crate::fetch::{FetchEvent, FetchEventKind, Fetcher};
 
 /// An attempt that transferred this many bytes is not a failure.
 const MUCH: u64 = 1 << 20;
@@ -25,7 +26,7 @@ const PROGRESS_BYTES: u64 = 256 * 1024;
 #[derive(Debug)]
 pub(crate) struct DownloadRequest<'a> {
     pub(crate) url: Url,
-    pub(crate) credential: Option<ServerCredential>,
+    pub(crate) credential: Option<OriginCredential>,
     /// Its name in messages.
     pub(crate) shown: &'a str,
     pub(crate) expected: ExpectedFile,
@@ -96,7 +97,7 @@ pub(crate) async fn download(
 }
 
 /// Requests the rest of a partial file, or all of it if it has changed.
-fn request(wanted: &DownloadRequest<'_>, partial: &PartialDownload<'_>) -> DocumentRequest {
+fn request(wanted: &DownloadRequest<'_>, partial: &PartialDownload<'_>) -> HttpDocumentRequest {
     let mut headers = HeaderMap::new();
     if partial.done > 0 {
         insert_header(&mut headers, header::RANGE, &format!("bytes={}-", partial.done));
@@ -110,10 +111,10 @@ fn request(wanted: &DownloadRequest<'_>, partial: &PartialDownload<'_>) -> Docum
             insert_header(&mut headers, header::IF_MODIFIED_SINCE, moment);
         }
     }
-    DocumentRequest {
+    HttpDocumentRequest {
         headers,
         credential: wanted.credential.clone(),
-        ..DocumentRequest::whole_document(wanted.url.clone())
+        ..HttpDocumentRequest::whole_document(wanted.url.clone())
     }
 }
 
@@ -121,7 +122,7 @@ async fn take(
     fetcher: &Fetcher<'_>,
     wanted: &DownloadRequest<'_>,
     partial: &mut PartialDownload<'_>,
-    found: RetrievedDocument,
+    found: HttpDocumentResponse,
 ) -> Result<DownloadAttempt, Problem> {
     let headers = found.answer.headers();
     match found.answer.status() {
@@ -161,7 +162,7 @@ async fn receive(
     let name: Arc<str> = wanted.shown.into();
     let total = partial.promise.total;
     let tell = |step| (fetcher.on_event)(FetchEvent { name: Arc::clone(&name), step });
-    tell(FetchStep::Started { done: partial.done, total });
+    tell(FetchEventKind::Started { done: partial.done, total });
     let mut reported = partial.done;
     loop {
         match answer.chunk().await {
@@ -174,7 +175,7 @@ async fn receive(
         }
         if partial.done >= reported + PROGRESS_BYTES {
             reported = partial.done;
-            tell(FetchStep::Progress { done: reported, total });
+            tell(FetchEventKind::Progress { done: reported, total });
         }
     }
     match total {
@@ -241,7 +242,7 @@ fn finish(
     let known = CachedVersion { version, name, size, digest, etag, last_modified };
     entry.install(partial.path(), &known)?;
     partial.discard();
-    let step = FetchStep::Finished { bytes: size };
+    let step = FetchEventKind::Finished { bytes: size };
     (fetcher.on_event)(FetchEvent { name: wanted.shown.into(), step });
     Ok(DownloadOutcome::Whole(known))
 }

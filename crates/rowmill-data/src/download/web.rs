@@ -9,14 +9,14 @@ use super::digest::ExpectedFile;
 use super::download_entry::{CachedVersion, DownloadEntry};
 use super::request::{refusal_text, split_credential};
 use super::transfer::{DownloadOutcome, DownloadRequest, download};
-use crate::fetch::{FetchStep, Fetcher};
+use crate::fetch::{FetchEventKind, Fetcher};
 use crate::{FileList, InputFile};
 
 /// Fetches the file at an address, unless the cached one has not changed.
 pub(crate) async fn fetch_web_file(fetcher: &Fetcher<'_>, url: &Url) -> Result<FileList, Problem> {
     let shown = crate::redacted_source(url.as_str());
     let (clean, credential) = split_credential(url);
-    let waits = || fetcher.emit(&shown, FetchStep::waiting_for_process());
+    let waits = || fetcher.emit(&shown, FetchEventKind::waiting_for_process());
     // The key is the whole address, so that a file behind one password is not returned for another.
     let entry = DownloadEntry::open(&fetcher.settings.downloads()?, url.as_str(), &waits).await?;
     let kept =
@@ -32,7 +32,7 @@ pub(crate) async fn fetch_web_file(fetcher: &Fetcher<'_>, url: &Url) -> Result<F
     let known = match download(fetcher, &entry, wanted).await? {
         DownloadOutcome::Whole(known) => known,
         DownloadOutcome::Unchanged(known) => {
-            fetcher.emit(&shown, FetchStep::AlreadyCached { bytes: known.size });
+            fetcher.emit(&shown, FetchEventKind::AlreadyCached { bytes: known.size });
             known
         }
         DownloadOutcome::Refused(answer) => return Err(refused(&shown, answer).await),

@@ -9,13 +9,13 @@ pub struct FetchEvent {
     /// Which file; several can be fetched at once.
     pub name: Arc<str>,
     /// What happened.
-    pub step: FetchStep,
+    pub step: FetchEventKind,
 }
 
 /// What happened to a file that is being fetched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum FetchStep {
+pub enum FetchEventKind {
     /// A download starts, or continues with a partial file.
     Started {
         /// Bytes that are already downloaded.

@@ -4,6 +4,6 @@ mod event;
 mod fetch_to_disk;
 mod settings;
 
-pub use event::{FetchEvent, FetchStep};
+pub use event::{FetchEvent, FetchEventKind};
 pub use fetch_to_disk::{FetchPurpose, Fetcher, fetch_to_disk};
 pub use settings::{FetchSettings, HubSettings, RetrySettings};

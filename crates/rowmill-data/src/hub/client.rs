@@ -1,8 +1,8 @@
 //! Requests to the hub.
 
 use rowmill_http::{
-    DocumentRequest, HeaderMap, HeaderValue, HttpAnswer, RedirectPolicy, RequestedExtent, ServerCredential,
-    Url,
+    HeaderMap, HeaderValue, HttpAnswer, HttpDocumentRequest, OriginCredential, RedirectPolicy,
+    ResponseExtent, Url,
 };
 use rowmill_types::{Problem, ProblemCode};
 use serde_json::Value;
@@ -21,7 +21,7 @@ pub(super) struct HubClient<'a> {
     pub(super) fetcher: &'a Fetcher<'a>,
     pub(super) address: &'a HubAddress,
     endpoint: Url,
-    credential: Option<ServerCredential>,
+    credential: Option<OriginCredential>,
 }
 
 /// A document of the hub.
@@ -62,7 +62,7 @@ impl<'a> HubClient<'a> {
                         .hint("correct `HF_TOKEN`, or sign in again with the hub's own client")
                     })?;
                 value.set_sensitive(true);
-                Some(ServerCredential { server: endpoint.clone(), value })
+                Some(OriginCredential { server: endpoint.clone(), value })
             }
         };
         Ok(Self { fetcher, address, endpoint, credential })
@@ -74,7 +74,7 @@ impl<'a> HubClient<'a> {
     }
 
     /// The credential, which is sent only to the hub's own server.
-    pub(super) fn credential(&self) -> Option<ServerCredential> {
+    pub(super) fn credential(&self) -> Option<OriginCredential> {
         self.credential.clone()
     }
 
@@ -112,8 +112,10 @@ impl<'a> HubClient<'a> {
         url: Url,
         subject: RequestSubject<'_>,
     ) -> Result<HubDocument, Problem> {
-        let retrieval =
-            DocumentRequest { credential: self.credential(), ..DocumentRequest::whole_document(url.clone()) };
+        let retrieval = HttpDocumentRequest {
+            credential: self.credential(),
+            ..HttpDocumentRequest::whole_document(url.clone())
+        };
         let name = self.address.to_string();
         let found = fetch_answer(self.fetcher, &retrieval, &name).await?;
         if found.answer.status() != 200 {
@@ -133,11 +135,11 @@ impl<'a> HubClient<'a> {
 
     /// Requests the metadata of a file, without downloading it.
     pub(super) async fn head(&self, url: &Url, subject: RequestSubject<'_>) -> Result<FileHead, Problem> {
-        let retrieval = DocumentRequest {
-            extent: RequestedExtent::Headers,
+        let retrieval = HttpDocumentRequest {
+            extent: ResponseExtent::Headers,
             redirects: RedirectPolicy::SameServer,
             credential: self.credential(),
-            ..DocumentRequest::whole_document(url.clone())
+            ..HttpDocumentRequest::whole_document(url.clone())
         };
         let found = fetch_answer(self.fetcher, &retrieval, &self.address.to_string()).await?;
         let mut head = FileHead::default();

@@ -9,7 +9,7 @@ use super::client::HubClient;
 use super::refusal::RequestSubject;
 use super::selection::HubFile;
 use crate::download::ExpectedFile;
-use crate::fetch::FetchStep;
+use crate::fetch::FetchEventKind;
 
 /// How many choices a message lists.
 const NAMED: usize = 20;
@@ -37,7 +37,7 @@ pub(super) async fn converted_files(hub: &HubClient<'_>) -> Result<Vec<HubFile>,
              of it",
             split.trim_start_matches(PARTIAL)
         );
-        hub.fetcher.emit(&address.to_string(), FetchStep::Warning(warning));
+        hub.fetcher.emit(&address.to_string(), FetchEventKind::Warning(warning));
     }
     let files = files.as_array().ok_or_else(|| none(hub))?.iter().filter_map(Value::as_str);
     let files: Vec<_> = files

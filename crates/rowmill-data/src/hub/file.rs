@@ -12,7 +12,7 @@ use crate::download::{
     CachedVersion, DownloadEntry, DownloadOutcome, DownloadRequest, ExpectedFile, FileDigest, download,
     safe_file_name, version_folder_name,
 };
-use crate::fetch::FetchStep;
+use crate::fetch::FetchEventKind;
 
 /// A file that is now in the cache.
 #[derive(Debug)]
@@ -25,10 +25,10 @@ pub(super) struct LocalFile {
 pub(super) async fn fetch_hub_file(hub: &HubClient<'_>, remote: &HubFile) -> Result<LocalFile, Problem> {
     let shown = shown(hub, remote);
     let fetcher = hub.fetcher;
-    let waits = || fetcher.emit(&shown, FetchStep::waiting_for_process());
+    let waits = || fetcher.emit(&shown, FetchEventKind::waiting_for_process());
     let entry = DownloadEntry::open(&fetcher.settings.downloads()?, &remote.key, &waits).await?;
     let kept = |known: CachedVersion| {
-        fetcher.emit(&shown, FetchStep::AlreadyCached { bytes: known.size });
+        fetcher.emit(&shown, FetchEventKind::AlreadyCached { bytes: known.size });
         LocalFile { path: entry.path(&known), digest: known.digest }
     };
     let known = entry.version_at_revision(&remote.revision);
@@ -60,7 +60,7 @@ pub(super) async fn fetch_hub_file(hub: &HubClient<'_>, remote: &HubFile) -> Res
     let known = match download(fetcher, &entry, wanted).await? {
         DownloadOutcome::Whole(known) => known,
         DownloadOutcome::Unchanged(known) => {
-            fetcher.emit(&shown, FetchStep::AlreadyCached { bytes: known.size });
+            fetcher.emit(&shown, FetchEventKind::AlreadyCached { bytes: known.size });
             known
         }
         DownloadOutcome::Refused(answer) => return Err(refusal_problem(hub, answer, subject).await),

@@ -1,6 +1,6 @@
 //! Splits a JSON array into its items, without holding more than one.
 
-use rowmill_core::ports::ReadPosition;
+use rowmill_core::ports::InputReadProgress;
 use rowmill_types::Problem;
 
 use super::array_scanner::{ArrayScan, ArrayScanner};
@@ -43,7 +43,7 @@ impl ArrayItemReader {
         self.number
     }
 
-    pub(crate) fn position(&self) -> ReadPosition {
+    pub(crate) fn position(&self) -> InputReadProgress {
         self.blocks.position()
     }
 

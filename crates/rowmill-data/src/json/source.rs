@@ -1,9 +1,9 @@
 //! Makes rows from the items of an array.
 
 use memchr::memchr_iter;
-use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
+use rowmill_core::ports::{InputReadProgress, ReadLimit, RowSource};
 use rowmill_types::settings::INPUT_FORMAT;
-use rowmill_types::{ErrorKind, Problem, ProblemCode, Row, SourceRow};
+use rowmill_types::{Problem, ProblemCode, Row, RowErrorKind, RowReadResult};
 
 use super::items::{ArrayItem, ArrayItemReader};
 use crate::block_reader::{BlockReader, MAX_RECORD, ReadWait};
@@ -33,7 +33,7 @@ impl JsonRowSource {
     }
 
     /// Detects how the rows are written. Rows that were read on the way are appended to `batch`.
-    fn begin(&mut self, batch: &mut Vec<SourceRow>) -> Result<(), Problem> {
+    fn begin(&mut self, batch: &mut Vec<RowReadResult>) -> Result<(), Problem> {
         let SourceReader::Unknown(unread) = &mut self.reader else { return Ok(()) };
         let Some(mut blocks) = unread.take() else { return Ok(()) };
         let mut lines = 0;
@@ -54,7 +54,7 @@ impl JsonRowSource {
                 let mut source = JsonlRowSource::after(blocks, lines, self.place.clone());
                 source.read(batch, ReadLimit { rows: 1, bytes: usize::MAX })?;
                 if let Some(Err(bad)) = batch.last()
-                    && bad.kind == ErrorKind::InvalidJson
+                    && bad.kind == RowErrorKind::InvalidJson
                 {
                     let cause = bad.message.clone();
                     batch.pop();
@@ -82,11 +82,11 @@ impl JsonRowSource {
                 }
                 Err(error) => {
                     let what = format!("not valid UTF-8 at byte {}", error.valid_up_to() + 1);
-                    bad(ErrorKind::InvalidJson, &what)
+                    bad(RowErrorKind::InvalidJson, &what)
                 }
             },
             ArrayItem::TooLong => {
-                bad(ErrorKind::InvalidRow, &format!("longer than {} MiB", MAX_RECORD >> 20))
+                bad(RowErrorKind::InvalidRow, &format!("longer than {} MiB", MAX_RECORD >> 20))
             }
             ArrayItem::Broken(what) => NextRow::Broken(what),
             ArrayItem::End => NextRow::End,
@@ -96,7 +96,7 @@ impl JsonRowSource {
 }
 
 enum NextRow {
-    Row(SourceRow),
+    Row(RowReadResult),
     /// Nothing after this point can be read, for this reason.
     Broken(String),
     End,
@@ -104,7 +104,7 @@ enum NextRow {
 }
 
 impl RowSource for JsonRowSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         let before = batch.len();
         self.begin(batch)?;
         let mut rows = batch.len() - before;
@@ -123,12 +123,12 @@ impl RowSource for JsonRowSource {
                 NextRow::Broken(what) => {
                     let at = items.number();
                     self.damage = Some(RecordPlacement::damage(items.name(), RecordUnit::Item, at, &what));
-                    Err(self.place.bad_row(RecordUnit::Item, at, ErrorKind::InvalidJson, &what))
+                    Err(self.place.bad_row(RecordUnit::Item, at, RowErrorKind::InvalidJson, &what))
                 }
                 NextRow::End => return Ok(false),
                 NextRow::Pending => return Ok(true),
             };
-            bytes += row.as_ref().map_or(0, |row| row.text().len());
+            bytes += row.as_ref().map_or(0, |row| row.json_text().len());
             batch.push(row);
             rows += 1;
             if rows >= room.rows || bytes >= room.bytes {
@@ -163,7 +163,7 @@ impl RowSource for JsonRowSource {
         }
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         match &self.reader {
             SourceReader::Unknown(blocks) => blocks.as_ref().map(BlockReader::position).unwrap_or_default(),
             SourceReader::Items(items) => items.position(),

@@ -1,7 +1,7 @@
 //! Splits blocks into lines without holding one that is too long.
 
 use memchr::memchr;
-use rowmill_core::ports::ReadPosition;
+use rowmill_core::ports::InputReadProgress;
 use rowmill_types::Problem;
 
 use crate::block_reader::{BlockReader, ReadWait};
@@ -45,7 +45,7 @@ impl InputLineReader {
         self.number
     }
 
-    pub(crate) fn position(&self) -> ReadPosition {
+    pub(crate) fn position(&self) -> InputReadProgress {
         self.blocks.position()
     }
 

@@ -1,7 +1,7 @@
 //! Makes rows from lines.
 
-use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
-use rowmill_types::{ErrorKind, Problem, Row, SourceRow};
+use rowmill_core::ports::{InputReadProgress, ReadLimit, RowSource};
+use rowmill_types::{Problem, Row, RowErrorKind, RowReadResult};
 use serde::de::IgnoredAny;
 
 use super::lines::{InputLine, InputLineReader};
@@ -28,7 +28,7 @@ impl JsonlRowSource {
 }
 
 impl RowSource for JsonlRowSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         let mut rows = 0;
         let mut bytes = 0;
         loop {
@@ -51,7 +51,7 @@ impl RowSource for JsonlRowSource {
                 },
                 InputLine::TooLong => {
                     let what = format!("longer than {} MiB", MAX_RECORD >> 20);
-                    Err(self.place.bad_row(RecordUnit::Line, at, ErrorKind::InvalidRow, &what))
+                    Err(self.place.bad_row(RecordUnit::Line, at, RowErrorKind::InvalidRow, &what))
                 }
                 InputLine::End => return Ok(false),
                 InputLine::Pending => return Ok(true),
@@ -81,7 +81,7 @@ impl RowSource for JsonlRowSource {
         self.damage.clone()
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         self.lines.position()
     }
 }
@@ -112,7 +112,7 @@ fn is_unfinished(line: &[u8]) -> bool {
 }
 
 /// The row of the `at`th line; `None` for a blank one.
-fn row_of(place: &RecordPlacement, at: u64, line: &[u8]) -> Option<SourceRow> {
+fn row_of(place: &RecordPlacement, at: u64, line: &[u8]) -> Option<RowReadResult> {
     if is_blank(line) {
         return None;
     }
@@ -121,7 +121,7 @@ fn row_of(place: &RecordPlacement, at: u64, line: &[u8]) -> Option<SourceRow> {
         Ok(text) => text,
         Err(error) => {
             let what = format!("not valid UTF-8 at byte {}", error.valid_up_to() + 1);
-            return Some(Err(place.bad_row(RecordUnit::Line, at, ErrorKind::InvalidJson, &what)));
+            return Some(Err(place.bad_row(RecordUnit::Line, at, RowErrorKind::InvalidJson, &what)));
         }
     };
     let row = Row::parse(place.number(at), text.to_owned());

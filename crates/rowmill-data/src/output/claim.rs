@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use rowmill_types::actions::RUN_AGAIN;
 use rowmill_types::settings::{OUTPUT, OVERWRITE, RESUME};
-use rowmill_types::{Problem, ProblemCode, Setting, no_room};
+use rowmill_types::{Problem, ProblemCode, Setting, storage_limit_hint};
 
 use super::expected_content::ExpectedContent;
-use super::{LineSink, OutputScan, RecordPart, link_target};
+use super::{LineSink, OutputScan, SinkContent, link_target};
 
 /// The longest name of an output, in bytes. File systems allow 255, and the temporary file beside an output
 /// (`.NAME.XXXXXX.rowmill-new`) adds twenty.
@@ -18,7 +18,7 @@ const LONGEST_NAME: usize = 235;
 
 /// What may be done with an existing output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OutputClaim {
+pub enum OutputClaimMode {
     /// Nothing: it must not exist.
     New,
     /// Continue it.
@@ -47,7 +47,7 @@ impl OutputFile {
     /// # Errors
     ///
     /// It exists but must not, its folder cannot be created, or it is not a file.
-    pub fn check(path: &Path, setting: Setting, claim: OutputClaim) -> Result<(), Problem> {
+    pub fn check_claimable(path: &Path, setting: Setting, claim: OutputClaimMode) -> Result<(), Problem> {
         let shown = path.display();
         if path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
             let message = format!("`{shown}`, given to {setting}, is a folder");
@@ -72,9 +72,9 @@ impl OutputFile {
             let message = format!("`{shown}`, given to {setting}, is a symbolic link loop");
             return Err(Problem::new(ProblemCode::OutputPath, message).hint("choose another path"));
         }
-        check_name(&target, setting)?;
+        check_name_length(&target, setting)?;
         check_folder_of(&target, setting)?;
-        if claim == OutputClaim::New && path.exists() {
+        if claim == OutputClaimMode::New && path.exists() {
             let message = format!("output file `{shown}` already exists");
             return Err(Problem::new(ProblemCode::OutputExists, message)
                 .hint(format!("use {RESUME} to continue the run, or {OVERWRITE} to replace it")));
@@ -86,9 +86,9 @@ impl OutputFile {
     ///
     /// # Errors
     ///
-    /// As for [`OutputFile::check`]; or it cannot be opened, or another run has locked it.
-    pub fn claim(path: &Path, claim: OutputClaim) -> Result<Self, Problem> {
-        Self::check(path, OUTPUT, claim)?;
+    /// As for [`OutputFile::check_claimable`]; or it cannot be opened, or another run has locked it.
+    pub fn claim(path: &Path, claim: OutputClaimMode) -> Result<Self, Problem> {
+        Self::check_claimable(path, OUTPUT, claim)?;
         let (is_new, target) = (!path.exists(), link_target(path));
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(false);
@@ -105,7 +105,7 @@ impl OutputFile {
     ///
     /// It cannot be opened.
     pub fn sink(&self) -> Result<LineSink, Problem> {
-        let sink = LineSink::append(&self.path, RecordPart::Envelopes, u64::MAX)?;
+        let sink = LineSink::append(&self.path, SinkContent::Envelopes, u64::MAX)?;
         self.written.begin(&self.path).map_err(|error| write_problem(&self.path, &error))?;
         Ok(sink.reporting_to(Arc::clone(&self.written)))
     }
@@ -113,7 +113,7 @@ impl OutputFile {
     /// Whether the file holds exactly what it held when [`OutputFile::sink`] was opened, plus what was
     /// written since.
     #[must_use]
-    pub fn is_whole(&self) -> bool {
+    pub fn has_expected_content(&self) -> bool {
         self.written.matches_file(&self.path)
     }
 
@@ -126,7 +126,7 @@ impl OutputFile {
     /// The path of the file that may be replaced. A link that replaced the file during the run leads to a
     /// foreign file, unless its content is what the run wrote.
     pub(super) fn resolved_path(&self) -> PathBuf {
-        if self.is_whole() { link_target(&self.path) } else { self.target.clone() }
+        if self.has_expected_content() { link_target(&self.path) } else { self.target.clone() }
     }
 
     /// The path of the file.
@@ -145,7 +145,7 @@ impl OutputFile {
     }
 
     /// Abandons the claim before anything was written: a newly created file is removed.
-    pub fn discard(self) {
+    pub fn abandon_claim(self) {
         if self.is_new && self.file.metadata().is_ok_and(|found| found.len() == 0) {
             // If it cannot be removed, it is empty and the next run reports it.
             drop(fs::remove_file(&self.target));
@@ -211,7 +211,7 @@ pub fn check_folder_writable(folder: &Path) -> Result<(), Problem> {
 /// # Errors
 ///
 /// The name is too long.
-pub fn check_name(path: &Path, setting: Setting) -> Result<(), Problem> {
+pub fn check_name_length(path: &Path, setting: Setting) -> Result<(), Problem> {
     let bytes = path.file_name().map_or(0, |name| name.len());
     if bytes <= LONGEST_NAME {
         return Ok(());
@@ -251,7 +251,7 @@ pub fn names_open_file(path: &Path) -> bool {
 /// The problem that a file cannot be written.
 pub(crate) fn write_problem(path: &Path, error: &std::io::Error) -> Problem {
     use std::io::ErrorKind;
-    let hint = match (no_room(error), error.kind()) {
+    let hint = match (storage_limit_hint(error), error.kind()) {
         (Some(remedy), _) => format!("{remedy} and {RUN_AGAIN}; finished rows are kept"),
         (None, ErrorKind::PermissionDenied) => "check the permissions of the file and its folder".to_owned(),
         (None, ErrorKind::BrokenPipe) => "the program that reads the output has ended".to_owned(),

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rowmill_core::ports::{RecordId, RecordReader, RunStore};
+use rowmill_core::ports::{LedgerRecordId, RecordReader, RunStore};
 use rowmill_core::record::{EnvelopeHead, RowRecord};
 use rowmill_types::{Problem, ProblemCode, RowId};
 
@@ -33,7 +33,7 @@ enum FileLayout {
 #[derive(Debug, Clone, Copy)]
 struct RecordPlace {
     number: u64,
-    record: RecordId,
+    record: LedgerRecordId,
 }
 
 /// Records of the ledger that are newer than the file of envelopes.
@@ -53,7 +53,7 @@ impl NewerRecords {
     }
 
     /// Adds a record. If a row has several, the latest in the ledger counts.
-    pub fn add(&mut self, id: &RowId, number: u64, record: RecordId) {
+    pub fn add(&mut self, id: &RowId, number: u64, record: LedgerRecordId) {
         let place = RecordPlace { number, record };
         match id {
             RowId::Number(_) => self.numbered.push(place),
@@ -71,7 +71,7 @@ impl NewerRecords {
 impl EnvelopeReader {
     /// The envelopes of a file that has one per row, in order.
     #[must_use]
-    pub fn settled(path: &Path) -> Self {
+    pub fn from_settled_file(path: &Path) -> Self {
         Self { file: Some((path.to_owned(), FileLayout::Settled(0..u64::MAX))), ledger: None }
     }
 
@@ -81,7 +81,7 @@ impl EnvelopeReader {
     /// # Errors
     ///
     /// The file cannot be read, or a line of it is not an envelope.
-    pub fn merged(
+    pub fn with_newer_records(
         file: Option<&Path>,
         store: Option<&Arc<dyn RunStore>>,
         newer: NewerRecords,
@@ -194,7 +194,7 @@ mod tests {
     use std::fs;
 
     use futures_util::FutureExt;
-    use rowmill_core::ports::{EventGroup, LedgerReserve};
+    use rowmill_core::ports::{EventGroup, LedgerRequirements};
     use rowmill_testkit::{MemoryRunStore, run_header};
 
     use super::*;
@@ -217,7 +217,7 @@ mod tests {
         let file = home.path().join("out.jsonl");
         fs::write(&file, output.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
         let store: Arc<dyn RunStore> = Arc::new(MemoryRunStore::default());
-        let open = store.reopen(run_header("now"), LedgerReserve::default()).unwrap();
+        let open = store.reopen(run_header("now"), LedgerRequirements::default()).unwrap();
         for (id, number, envelope) in records {
             let line = format!("{{\"event\":\"row_ended\",\"envelope\":{envelope},\"telemetry\":{{}}}}\n");
             let records = [RowRecord::parse(line.into_bytes()).unwrap()];
@@ -225,7 +225,7 @@ mod tests {
             let appended = open.ledger.append(open.epoch, group).now_or_never().unwrap().unwrap();
             newer.add(id, *number, appended.records[0]);
         }
-        let envelopes = EnvelopeReader::merged(Some(&file), Some(&store), newer).unwrap();
+        let envelopes = EnvelopeReader::with_newer_records(Some(&file), Some(&store), newer).unwrap();
         let mut seen = Vec::new();
         for _ in 0..2 {
             seen.clear();
@@ -270,7 +270,8 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let file = home.path().join("out.jsonl");
         fs::write(&file, format!("{}\n{{\"id\":2,", envelope("1", 1, "a"))).unwrap();
-        let envelopes = EnvelopeReader::merged(Some(&file), None, NewerRecords::default()).unwrap();
+        let envelopes =
+            EnvelopeReader::with_newer_records(Some(&file), None, NewerRecords::default()).unwrap();
         fs::write(&file, format!("{}\n{}\n", envelope("1", 1, "a"), envelope("2", 2, "b"))).unwrap();
         let mut lines = 0;
         envelopes

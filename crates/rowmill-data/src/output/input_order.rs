@@ -34,7 +34,7 @@ pub enum RemovedRows {
 }
 
 /// Iterates over the rows of an input: their numbers and ids.
-pub type InputIds<'a> = Box<dyn FnMut() -> Result<Option<(u64, RowId)>, Problem> + 'a>;
+pub type NextInputIdFn<'a> = Box<dyn FnMut() -> Result<Option<(u64, RowId)>, Problem> + 'a>;
 
 /// The result of reordering an output.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -58,7 +58,7 @@ pub struct ReorderReport {
 /// A file cannot be read or written; the old file is then unchanged.
 pub fn order_by_input(
     path: &Path,
-    open: &dyn Fn() -> Result<InputIds<'static>, Problem>,
+    open: &dyn Fn() -> Result<NextInputIdFn<'static>, Problem>,
     removed: RemovedRows,
     folder: &Path,
 ) -> Result<ReorderReport, Problem> {
@@ -81,7 +81,7 @@ pub fn order_by_input(
 }
 
 /// The number of rows with envelopes, if every envelope has the current number of its row.
-fn rows_in_place(path: &Path, rows: &mut InputIds<'_>) -> Result<Option<u64>, Problem> {
+fn rows_in_place(path: &Path, rows: &mut NextInputIdFn<'_>) -> Result<Option<u64>, Problem> {
     let mut lines = OutputLines::open(path, 0..u64::MAX, 1 << 18)?;
     let (mut row, mut found) = (rows()?, 0);
     while let OutputLine::Envelope(head) = lines.next()? {
@@ -242,7 +242,7 @@ mod tests {
             .zip(input)
             .map(|(number, id)| (number, id.map_or(RowId::Number(number), |id| RowId::Text(id.into()))))
             .collect();
-        let open = || -> Result<InputIds<'static>, Problem> {
+        let open = || -> Result<NextInputIdFn<'static>, Problem> {
             let mut rows = ids.clone().into_iter();
             Ok(Box::new(move || Ok(rows.next())))
         };

@@ -46,7 +46,7 @@ impl OutputFile {
             return Err(became(path, "something other than a file"));
         }
         let (readable, foreign_lines) = readable_lines(path)?;
-        let envelopes = EnvelopeReader::merged(Some(readable.path()), Some(store), records)?;
+        let envelopes = EnvelopeReader::with_newer_records(Some(readable.path()), Some(store), records)?;
         let (beside, file) = create_replacement(path)?;
         let mut out = BufWriter::with_capacity(1 << 18, file);
         let mut count = 0;

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use rowmill_core::ports::{Dataset, InputIdentity, ReadLimit, ReadPosition, RowSource};
-use rowmill_types::{Problem, Row, SourceRow};
+use rowmill_core::ports::{Dataset, InputIdentity, InputReadProgress, ReadLimit, RowSource};
+use rowmill_types::{Problem, Row, RowReadResult};
 
 use crate::{InputFormat, InputLocation, InputSpec, open_dataset};
 
@@ -17,7 +17,7 @@ const OF_ENVELOPES: &[&str] = &["id", "row_number", "ok", "error_type", "error_m
 /// # Errors
 ///
 /// The file is missing or cannot be read.
-pub fn result_rows(envelopes: &Path) -> Result<Arc<dyn Dataset>, Problem> {
+pub fn open_result_rows(envelopes: &Path) -> Result<Arc<dyn Dataset>, Problem> {
     let spec = InputSpec::new(InputLocation::File(envelopes.to_owned()), Some(InputFormat::Jsonl));
     Ok(Arc::new(ResultRows { envelopes: open_dataset(&spec)? }))
 }
@@ -46,7 +46,7 @@ struct ResultSource {
 }
 
 impl RowSource for ResultSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         let before = batch.len();
         let more = self.envelopes.read(batch, room)?;
         for row in batch.iter_mut().skip(before) {
@@ -61,14 +61,14 @@ impl RowSource for ResultSource {
         self.envelopes.skip(rows)
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         self.envelopes.position()
     }
 }
 
 /// The row for one envelope.
-fn spread(envelope: &Row) -> SourceRow {
-    let mut text = String::with_capacity(envelope.text().len() + 64);
+fn spread(envelope: &Row) -> RowReadResult {
+    let mut text = String::with_capacity(envelope.json_text().len() + 64);
     let mut add = |name: &str, value: &str| {
         text.push(if text.is_empty() { '{' } else { ',' });
         rowmill_core::json_text::write_string(name, &mut text);
@@ -123,7 +123,7 @@ mod tests {
             ),
         ] {
             let row = spread(&Row::parse(1, envelope.to_owned()).unwrap()).unwrap();
-            assert_eq!(row.text(), expected);
+            assert_eq!(row.json_text(), expected);
         }
     }
 }

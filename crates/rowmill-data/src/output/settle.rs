@@ -84,7 +84,7 @@ pub(crate) fn settle_lines(path: &Path, head_of: HeadFn) -> Result<bool, Problem
 /// # Errors
 ///
 /// A file cannot be read or written.
-pub fn rewrite_errors(output: &Path, errors: &Path) -> Result<(), Problem> {
+pub fn rewrite_error_file(output: &Path, errors: &Path) -> Result<(), Problem> {
     if names_open_file(errors) || errors.metadata().is_ok_and(|found| !found.is_file()) {
         return Ok(());
     }
@@ -287,7 +287,7 @@ mod tests {
         let (output, errors) = (home.path().join("out"), home.path().join("errors"));
         fs::write(&output, [line("a", 1, true), line("b", 2, false)].concat()).unwrap();
         fs::write(&errors, "stale\n").unwrap();
-        rewrite_errors(&output, &errors).unwrap();
+        rewrite_error_file(&output, &errors).unwrap();
         assert_eq!(fs::read_to_string(&errors).unwrap(), line("b", 2, false));
     }
 }

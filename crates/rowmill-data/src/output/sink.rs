@@ -14,7 +14,7 @@ use super::stdout::{StandardOutput, stdout_problem};
 
 /// Which part of a record a sink writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum RecordPart {
+pub enum SinkContent {
     /// The envelope of every row.
     Envelopes,
     /// The envelopes of failed rows.
@@ -26,7 +26,7 @@ pub enum RecordPart {
 /// Writes one line per record.
 #[derive(Debug)]
 pub struct LineSink {
-    part: RecordPart,
+    part: SinkContent,
     target: SinkTarget,
     pending: Vec<u8>,
     /// Records what was written.
@@ -45,13 +45,13 @@ impl LineSink {
     /// # Errors
     ///
     /// The file cannot be opened or changed.
-    pub fn append(path: &Path, part: RecordPart, keep: u64) -> Result<Self, Problem> {
+    pub fn append(path: &Path, part: SinkContent, keep: u64) -> Result<Self, Problem> {
         let failed = |error: io::Error| write_problem(path, &error);
         let file = OpenOptions::new().append(true).create(true).open(path).map_err(failed)?;
         let found = file.metadata().map_err(failed)?;
         let length = keep.min(found.len());
         // The output is already locked by its claim.
-        if part != RecordPart::Envelopes && found.is_file() && !names_open_file(path) {
+        if part != SinkContent::Envelopes && found.is_file() && !names_open_file(path) {
             lock_file(&file, path)?;
         }
         // A device or a pipe cannot be truncated, and standard output must not be.
@@ -77,7 +77,7 @@ impl LineSink {
     /// # Errors
     ///
     /// Standard output is not open.
-    pub fn stdout(part: RecordPart) -> Result<Self, Problem> {
+    pub fn stdout(part: SinkContent) -> Result<Self, Problem> {
         let stdout = StandardOutput::open().map_err(|error| stdout_problem(&error))?;
         Ok(Self { part, target: SinkTarget::Stdout(stdout), pending: Vec::new(), written: None })
     }
@@ -91,7 +91,7 @@ impl LineSink {
 
 impl Drop for LineSink {
     fn drop(&mut self) {
-        if let (SinkTarget::File { file, .. }, false) = (&self.target, self.part == RecordPart::Envelopes) {
+        if let (SinkTarget::File { file, .. }, false) = (&self.target, self.part == SinkContent::Envelopes) {
             // Closing alone is not enough: a process that is just being started has a copy of the open file.
             file.unlock().ok();
         }
@@ -101,10 +101,10 @@ impl Drop for LineSink {
 impl RecordSink for LineSink {
     fn publish(&mut self, published: PublishedRecord<'_>) -> Result<(), Problem> {
         match self.part {
-            RecordPart::Envelopes => self.push(published.envelope),
-            RecordPart::Failures if published.ok => {}
-            RecordPart::Failures => self.push(published.envelope),
-            RecordPart::Telemetry => self.push(published.telemetry),
+            SinkContent::Envelopes => self.push(published.envelope),
+            SinkContent::Failures if published.ok => {}
+            SinkContent::Failures => self.push(published.envelope),
+            SinkContent::Telemetry => self.push(published.telemetry),
         }
         if self.pending.len() > 1 << 20 { self.flush() } else { Ok(()) }
     }

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use rowmill_streams::stdout_was_closed;
+use rowmill_streams::stdout_was_closed_at_start;
 use rowmill_types::settings::OUTPUT;
 use rowmill_types::{Problem, ProblemCode};
 use rustix::fs::{OFlags, fcntl_getfl};
@@ -29,7 +29,7 @@ impl StandardOutput {
     ///
     /// It is not open, or was not when the process started.
     pub fn open() -> io::Result<Self> {
-        if stdout_was_closed() {
+        if stdout_was_closed_at_start() {
             return Err(io::Error::other("standard output is closed"));
         }
         Ok(Self { file: File::from(io::stdout().as_fd().try_clone_to_owned()?) })

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rowmill_types::RowColumns;
+use rowmill_types::RowLayout;
 
 use super::cells::ColumnCells;
 use super::row_block::RowBlock;
@@ -15,7 +15,7 @@ const MOST_BYTES: usize = 4 << 20;
 
 /// Decoded rows.
 pub(super) struct DecodedBatch {
-    columns: Arc<RowColumns>,
+    columns: Arc<RowLayout>,
     /// The values of each wanted column; `None` if the file lacks it.
     cells: Vec<Option<ColumnCells>>,
     pub(super) rows: usize,
@@ -26,7 +26,7 @@ pub(super) struct DecodedBatch {
 }
 
 impl DecodedBatch {
-    pub(super) fn new(columns: Arc<RowColumns>, cells: Vec<Option<ColumnCells>>, rows: usize) -> Self {
+    pub(super) fn new(columns: Arc<RowLayout>, cells: Vec<Option<ColumnCells>>, rows: usize) -> Self {
         Self { columns, cells, rows, written: RowBlock::default(), most_written: MOST_BYTES }
     }
 
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     fn batch(rows: usize) -> DecodedBatch {
-        let columns = Arc::new(RowColumns::new(["a", "b"].into_iter()));
+        let columns = Arc::new(RowLayout::new(["a", "b"].into_iter()));
         DecodedBatch::new(columns, vec![Some(ColumnCells::same(&Arc::from("1"))), None], rows)
     }
 

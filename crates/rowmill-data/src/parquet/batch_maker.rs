@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use parquet::errors::{ParquetError, Result as Decoded};
-use rowmill_types::RowColumns;
+use rowmill_types::RowLayout;
 
 use super::batch::DecodedBatch;
 use super::cells::ColumnCells;
@@ -24,7 +24,7 @@ enum CellSource {
 
 /// Makes batches of the decoded columns of a file.
 pub(super) struct BatchMaker {
-    columns: Arc<RowColumns>,
+    columns: Arc<RowLayout>,
     layout: Arc<ColumnLayout>,
     /// The columns to decode, in the order of the file.
     pub(super) decoded: Vec<usize>,
@@ -34,7 +34,7 @@ pub(super) struct BatchMaker {
 
 impl BatchMaker {
     /// For reading these columns of a file.
-    pub(super) fn new(file: &TableFile, wanted: &Arc<RowColumns>) -> Self {
+    pub(super) fn new(file: &TableFile, wanted: &Arc<RowLayout>) -> Self {
         let layout = Arc::clone(&file.layout);
         let of_folders = |name: &str| file.partition.iter().find(|field| field.name == name);
         let columns: HashMap<_, _> = layout.names.iter().map(String::as_str).zip(0..).collect();

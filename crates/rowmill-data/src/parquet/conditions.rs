@@ -13,7 +13,7 @@ use arrow_array::types::{
 };
 use arrow_array::{Array as _, ArrayRef, BooleanArray};
 use arrow_schema::{DataType, TimeUnit};
-use rowmill_core::ports::{ComparisonOperator, ScalarValue};
+use rowmill_core::ports::{ComparisonOperator, ComparisonValue};
 
 use super::civil::{write_date, write_timestamp};
 use super::shape::ValueShape;
@@ -23,7 +23,7 @@ use crate::PartitionField;
 #[derive(Debug, Clone)]
 pub(super) struct ColumnTest {
     pub(super) comparison: ComparisonOperator,
-    pub(super) value: ScalarValue,
+    pub(super) value: ComparisonValue,
 }
 
 impl ColumnTest {
@@ -31,14 +31,15 @@ impl ColumnTest {
     pub(super) fn applies_to(&self, shape: &ValueShape) -> bool {
         match (&self.value, shape) {
             (_, ValueShape::Null) => true,
-            (ScalarValue::Real(value), _) if value.is_nan() => false,
+            (ComparisonValue::Real(value), _) if value.is_nan() => false,
             (
-                ScalarValue::Integer(_) | ScalarValue::Real(_),
+                ComparisonValue::Integer(_) | ComparisonValue::Real(_),
                 ValueShape::Boolean | ValueShape::Integer | ValueShape::Real,
             ) => true,
-            (ScalarValue::Text(_), ValueShape::Text | ValueShape::Date | ValueShape::Timestamp { .. }) => {
-                true
-            }
+            (
+                ComparisonValue::Text(_),
+                ValueShape::Text | ValueShape::Date | ValueShape::Timestamp { .. },
+            ) => true,
             _ => false,
         }
     }
@@ -54,7 +55,7 @@ impl ColumnTest {
             ValueShape::Integer => self.check_integers(array),
             ValueShape::Real => self.check_reals(array),
             ValueShape::Text => {
-                let ScalarValue::Text(text) = &self.value else { return None };
+                let ComparisonValue::Text(text) = &self.value else { return None };
                 let values = array.as_binary_view_opt()?;
                 // A value that is not text makes a bad row, which must not be dropped.
                 Some(BooleanArray::from_unary(values, |value| {
@@ -90,19 +91,21 @@ impl ColumnTest {
 
     fn holds_integer(&self, value: i128) -> bool {
         match &self.value {
-            ScalarValue::Integer(other) => self.holds(value.cmp(&i128::from(*other))),
+            ComparisonValue::Integer(other) => self.holds(value.cmp(&i128::from(*other))),
             // Beyond signed 64 bits, not everything treats numbers as integers.
             _ if value > i128::from(i64::MAX) => true,
-            ScalarValue::Real(other) => self.holds(against_real(value, *other)),
-            ScalarValue::Text(_) => true,
+            ComparisonValue::Real(other) => self.holds(against_real(value, *other)),
+            ComparisonValue::Text(_) => true,
         }
     }
 
     fn holds_real(&self, value: f64) -> bool {
         match &self.value {
-            ScalarValue::Integer(other) => self.holds(against_real(i128::from(*other), value).reverse()),
-            ScalarValue::Real(other) => value.partial_cmp(other).is_none_or(|ordering| self.holds(ordering)),
-            ScalarValue::Text(_) => true,
+            ComparisonValue::Integer(other) => self.holds(against_real(i128::from(*other), value).reverse()),
+            ComparisonValue::Real(other) => {
+                value.partial_cmp(other).is_none_or(|ordering| self.holds(ordering))
+            }
+            ComparisonValue::Text(_) => true,
         }
     }
 
@@ -148,12 +151,12 @@ impl ColumnTest {
     fn is_near(&self, value: f32) -> bool {
         let (low, high) = (f64::from(value.next_down()), f64::from(value.next_up()));
         match &self.value {
-            ScalarValue::Real(other) => (low..=high).contains(other),
-            ScalarValue::Integer(other) => {
+            ComparisonValue::Real(other) => (low..=high).contains(other),
+            ComparisonValue::Integer(other) => {
                 against_real(i128::from(*other), low).is_ge()
                     && against_real(i128::from(*other), high).is_le()
             }
-            ScalarValue::Text(_) => true,
+            ComparisonValue::Text(_) => true,
         }
     }
 
@@ -174,7 +177,7 @@ impl ColumnTest {
         array: &ArrayRef,
         write: impl Fn(i64, &mut Vec<u8>),
     ) -> Option<BooleanArray> {
-        let ScalarValue::Text(text) = &self.value else { return None };
+        let ComparisonValue::Text(text) = &self.value else { return None };
         let values = array.as_primitive_opt::<T>()?;
         let mut shown = Vec::new();
         Some(BooleanArray::from_unary(values, |value| {

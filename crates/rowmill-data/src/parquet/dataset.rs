@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use rowmill_core::ports::{Dataset, DatasetColumn, DatasetPart, InputIdentity, RowSource};
+use rowmill_core::ports::{Dataset, DatasetColumn, InputIdentity, RequestedDatasetPart, RowSource};
 use rowmill_types::Problem;
 
 use super::conditions::ColumnTest;
@@ -27,7 +27,7 @@ struct ParquetDataset {
 
 impl Dataset for ParquetDataset {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        self.open_part(&DatasetPart::default())
+        self.open_part(&RequestedDatasetPart::default())
     }
 
     fn is_rereadable(&self) -> bool {
@@ -38,7 +38,7 @@ impl Dataset for ParquetDataset {
         content_identity(&self.list)
     }
 
-    fn open_part(&self, part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, part: &RequestedDatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         let all = 0..self.table.columns.len();
         let columns: Vec<usize> = match &part.columns {
             None => all.collect(),

@@ -13,7 +13,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::errors::{ParquetError, Result as Decoded};
 use parquet::file::metadata::RowGroupMetaData;
-use rowmill_types::{Problem, RowColumns};
+use rowmill_types::{Problem, RowLayout};
 
 use super::batch_maker::BatchMaker;
 use super::conditions::ColumnTest;
@@ -64,7 +64,7 @@ impl OpenParquetFile {
     /// where that is easy.
     pub(super) fn new(
         file: &TableFile,
-        wanted: &Arc<RowColumns>,
+        wanted: &Arc<RowLayout>,
         tests: &[(String, ColumnTest)],
     ) -> Result<Self, Problem> {
         let layout = Arc::clone(&file.layout);

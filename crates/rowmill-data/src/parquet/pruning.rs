@@ -138,7 +138,8 @@ fn in_order(shape: &ValueShape, bounds: &ArrayRef, at: usize) -> bool {
         _ => return true,
     }
     let within = |comparison, text: &str| {
-        let test = ColumnTest { comparison, value: rowmill_core::ports::ScalarValue::Text(text.to_owned()) };
+        let test =
+            ColumnTest { comparison, value: rowmill_core::ports::ComparisonValue::Text(text.to_owned()) };
         test.check(shape, bounds).is_some_and(|mask| mask.is_valid(at) && mask.value(at))
     };
     within(ComparisonOperator::AtLeast, "0") && within(ComparisonOperator::Less, "a")

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use rowmill_types::{BadRow, ErrorKind, RowColumns, SourceRow};
+use rowmill_types::{BadRow, RowErrorKind, RowLayout, RowReadResult};
 
 use super::cells::ColumnCells;
 
@@ -39,7 +39,7 @@ impl RowBlock {
     }
 
     /// Appends the row at a position of these columns; a column without cells is null.
-    pub(super) fn write_row(&mut self, columns: &RowColumns, cells: &[Option<ColumnCells>], at: usize) {
+    pub(super) fn write_row(&mut self, columns: &RowLayout, cells: &[Option<ColumnCells>], at: usize) {
         let start = self.bytes.len();
         for (column, cells) in cells.iter().enumerate() {
             self.bytes.extend_from_slice(columns.value_prefix(column).as_bytes());
@@ -66,10 +66,10 @@ impl RowBlock {
     /// checked separately.
     pub(super) fn make_rows(
         &self,
-        columns: &Arc<RowColumns>,
+        columns: &Arc<RowLayout>,
         rows: Range<usize>,
         first: u64,
-        out: &mut Vec<SourceRow>,
+        out: &mut Vec<RowReadResult>,
     ) -> usize {
         let all = self.start_of(rows.start)..self.start_of(rows.end);
         let bytes = self.bytes.get(all.clone()).unwrap_or_default();
@@ -91,7 +91,7 @@ impl RowBlock {
             };
             out.push(made.map_err(|what| BadRow {
                 number,
-                kind: ErrorKind::InvalidRow,
+                kind: RowErrorKind::InvalidRow,
                 message: format!("Row {number}: {what}"),
             }));
         }
@@ -105,7 +105,7 @@ impl RowBlock {
 }
 
 /// The message that names the column that is not valid text.
-fn broken_column(columns: &RowColumns, row: &[u8], ends: &[u32]) -> String {
+fn broken_column(columns: &RowLayout, row: &[u8], ends: &[u32]) -> String {
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let is_broken = |(start, end): (u32, &u32)| {
         let value = row.get(start as usize..*end as usize).unwrap_or_default();
@@ -120,8 +120,8 @@ fn broken_column(columns: &RowColumns, row: &[u8], ends: &[u32]) -> String {
 mod tests {
     use super::*;
 
-    fn block(texts: &[&str]) -> (Arc<RowColumns>, RowBlock) {
-        let columns = Arc::new(RowColumns::new(["a"].into_iter()));
+    fn block(texts: &[&str]) -> (Arc<RowLayout>, RowBlock) {
+        let columns = Arc::new(RowLayout::new(["a"].into_iter()));
         let mut block = RowBlock::default();
         for text in texts {
             block.write_row(&columns, &[Some(ColumnCells::same(&Arc::from(*text)))], 0);
@@ -139,7 +139,7 @@ mod tests {
         let mut made = Vec::new();
         assert_eq!(block.make_rows(&columns, 1..3, 8, &mut made), 17);
         let shown: Vec<_> =
-            made.iter().flatten().map(|row| (row.number(), row.text(), row.field("a"))).collect();
+            made.iter().flatten().map(|row| (row.number(), row.json_text(), row.field("a"))).collect();
         assert_eq!(shown, [(8, "{\"a\":22}", Some("22")), (9, "{\"a\":333}", Some("333"))]);
     }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rowmill_core::ports::ReadLimit;
-use rowmill_types::{RowColumns, SourceRow};
+use rowmill_types::{RowLayout, RowReadResult};
 
 use super::group::RowRun;
 use super::row_block::RowBlock;
@@ -15,7 +15,7 @@ const KEPT_BYTES: usize = 1 << 20;
 
 /// Writes the rows of a read.
 pub(super) struct ParquetRowWriter {
-    pub(super) columns: Arc<RowColumns>,
+    pub(super) columns: Arc<RowLayout>,
     block: RowBlock,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct WrittenRows {
 
 impl ParquetRowWriter {
     pub(super) fn new<'n>(names: impl Iterator<Item = &'n str>) -> Self {
-        Self { columns: Arc::new(RowColumns::new(names)), block: RowBlock::default() }
+        Self { columns: Arc::new(RowLayout::new(names)), block: RowBlock::default() }
     }
 
     /// Appends rows of a run, at least one and no more than there is room for. Their numbers continue those
@@ -38,7 +38,7 @@ impl ParquetRowWriter {
         run: &RowRun<'_>,
         before: u64,
         room: ReadLimit,
-        out: &mut Vec<SourceRow>,
+        out: &mut Vec<RowReadResult>,
     ) -> WrittenRows {
         let first = before + run.place + 1;
         let most = room.bytes.min(BLOCK_BYTES);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use parquet::errors::ParquetError;
-use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
-use rowmill_types::{Problem, SourceRow};
+use rowmill_core::ports::{InputReadProgress, ReadLimit, RowSource};
+use rowmill_types::{Problem, RowReadResult};
 
 use super::conditions::ColumnTest;
 use super::encryption::has_encrypted_columns;
@@ -79,7 +79,7 @@ impl ParquetRowSource {
     /// Appends the next rows: at least one if there is one, and no more than there is room for.
     fn next_rows(
         &mut self,
-        out: &mut Vec<SourceRow>,
+        out: &mut Vec<RowReadResult>,
         room: ReadLimit,
     ) -> Result<Option<WrittenRows>, Problem> {
         loop {
@@ -153,7 +153,7 @@ impl ParquetRowSource {
 }
 
 impl RowSource for ParquetRowSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         self.step(|source| {
             let mut left = room;
             while let Some(written) = source.next_rows(batch, left)? {
@@ -171,11 +171,11 @@ impl RowSource for ParquetRowSource {
         self.step(|source| source.skip_rows(rows))
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         let total = self.table.files.iter().map(|file| file.size).sum();
         let passed = self.open.as_ref().map_or(0, OpenParquetFile::bytes_passed);
         let left = self.group.as_ref().map_or(0, RowGroupReader::bytes_left);
-        ReadPosition {
+        InputReadProgress {
             read: (self.bytes_before + passed.saturating_sub(left)).min(total),
             total: Some(total),
         }

@@ -1,6 +1,6 @@
 //! Reads the next rows of a scan while a query processes the last ones.
 
-use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
+use rowmill_core::ports::{InputReadProgress, ReadLimit, RowSource};
 use rowmill_types::Problem;
 
 use super::column_values::{ColumnFinder, ColumnValues};
@@ -24,7 +24,7 @@ const HERE: AheadSettings = AheadSettings { first: usize::MAX, ..AHEAD };
 pub(super) struct RowBatch {
     pub(super) found: ColumnValues,
     /// The position of the read at that point.
-    pub(super) position: ReadPosition,
+    pub(super) position: InputReadProgress,
     /// The reason why the rest of a file is missing after them.
     pub(super) damage: Option<Problem>,
 }

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use rowmill_types::{BadRow, Row, SourceRow};
+use rowmill_types::{BadRow, Row, RowReadResult};
 
 use super::shape::SqlColumns;
 
@@ -91,7 +91,7 @@ impl ColumnFinder {
     }
 
     /// Extracts the needed values from rows and consumes them.
-    pub(super) fn find_all(&mut self, rows: &mut Vec<SourceRow>) -> ColumnValues {
+    pub(super) fn find_all(&mut self, rows: &mut Vec<RowReadResult>) -> ColumnValues {
         let mut found = ColumnValues::default();
         found.ends.reserve(rows.len() * self.places.width);
         found.numbers.reserve(rows.len());
@@ -105,7 +105,7 @@ impl ColumnFinder {
     }
 
     fn find(&mut self, row: Row, found: &mut ColumnValues) {
-        let text = row.text();
+        let text = row.json_text();
         let start = text.as_ptr().addr();
         self.values.fill(0..0);
         for (at, (name, json)) in row.fields().enumerate() {

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rowmill_core::ports::{Dataset, DatasetColumn, DatasetPart, InputIdentity, RowSource};
-use rowmill_sql::{NamedTable, QueryText, ScanRequest, SqlQuery, SqlTable};
+use rowmill_core::ports::{Dataset, DatasetColumn, InputIdentity, RequestedDatasetPart, RowSource};
+use rowmill_sql::{NamedTable, PreparedSqlQuery, QueryText, ScanRequest, SqlTable};
 use rowmill_types::settings::{SQL, WHERE};
-use rowmill_types::{MessageText, Problem, ProblemCode};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode};
 
 use super::handoff::{RowHandoff, ThreadRowSource};
 use super::query_warnings::QueryWarnings;
@@ -49,7 +49,7 @@ struct WhereDataset {
 
 /// A condition that is ready to be evaluated for every row.
 struct ConditionFilter {
-    query: SqlQuery,
+    query: PreparedSqlQuery,
     rows: Arc<DatasetTable>,
     tap: Arc<RowTap>,
 }
@@ -80,8 +80,8 @@ impl WhereDataset {
         let text = QueryText { text: self.condition.clone(), setting: WHERE };
         let others = vec![NamedTable { name: "input", table: Arc::new(others) }];
         let named = NamedTable { name: ROWS, table: rows.clone() };
-        let query = SqlQuery::condition(text, named, others, &self.temp)?;
-        if query.copies_table(ROWS) {
+        let query = PreparedSqlQuery::from_condition(text, named, others, &self.temp)?;
+        if query.needs_table_copy(ROWS) {
             return Err(Problem::new(
                 ProblemCode::InvalidQuery,
                 format!("{WHERE} cannot be evaluated row by row"),
@@ -111,10 +111,10 @@ impl ConditionFilter {
 
 impl Dataset for WhereDataset {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        self.open_part(&DatasetPart::default())
+        self.open_part(&RequestedDatasetPart::default())
     }
 
-    fn open_part(&self, part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, part: &RequestedDatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         let filter = self.filter(part.columns.clone())?;
         let handoff = filter.tap.handoff.clone();
         Ok(Box::new(ThreadRowSource::start(handoff, move || filter.run())?))
@@ -144,7 +144,7 @@ impl Dataset for WhereDataset {
         self.input.default_id_field()
     }
 
-    fn read_notice(&self) -> Option<MessageText> {
+    fn read_notice(&self) -> Option<DiagnosticText> {
         self.input.read_notice()
     }
 }

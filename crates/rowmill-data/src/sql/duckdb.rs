@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rowmill_core::ports::{Dataset, InputIdentity, RowSource};
 use rowmill_types::settings::{SQL, SQL_ENGINE};
-use rowmill_types::{MessageText, Problem, ProblemCode, Row};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode, Row};
 
 use super::duckdb_environment::variables_for_duckdb;
 use super::duckdb_view::view_statement;
@@ -242,7 +242,7 @@ impl Dataset for DuckDbDataset {
         self.input.identity()
     }
 
-    fn read_notice(&self) -> Option<MessageText> {
+    fn read_notice(&self) -> Option<DiagnosticText> {
         self.input.read_notice().or_else(|| self.delimiters.notice())
     }
 }

@@ -5,7 +5,7 @@ use rowmill_types::{Problem, ProblemCode};
 
 use crate::csv::DelimiterChoice;
 use crate::text_dataset::open_blocks;
-use crate::{ColumnType, DuckDbInput, FieldDelimiter, InputFile, InputFormat};
+use crate::{ColumnTypeSetting, DuckDbInput, FieldDelimiter, InputFile, InputFormat};
 
 fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
@@ -43,7 +43,7 @@ pub(super) fn view_statement(
             return Err(Problem::new(ProblemCode::NoSqlEngine, message).hint("omit the flag"));
         }
     };
-    let cast = |one: &ColumnType| {
+    let cast = |one: &ColumnTypeSetting| {
         let name = format!("\"{}\"", one.column.replace('"', "\"\""));
         format!("CAST({name} AS {}) AS {name}", one.type_name)
     };

@@ -6,8 +6,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
-use rowmill_types::{Problem, ProblemCode, SourceRow};
+use rowmill_core::ports::{InputReadProgress, ReadLimit, RowSource};
+use rowmill_types::{Problem, ProblemCode, RowReadResult};
 
 /// The limits on the rows that wait to be read.
 const MOST_ROWS: usize = 512;
@@ -31,10 +31,10 @@ pub(crate) struct RowHandoff {
 
 #[derive(Debug, Default)]
 struct HandoffState {
-    rows: VecDeque<SourceRow>,
+    rows: VecDeque<RowReadResult>,
     bytes: usize,
     end: Option<Result<(), Problem>>,
-    position: ReadPosition,
+    position: InputReadProgress,
 }
 
 impl RowHandoff {
@@ -48,7 +48,7 @@ impl RowHandoff {
     }
 
     /// Passes a row on once there is room; `false` if it is no longer wanted.
-    pub(crate) fn push(&self, row: SourceRow) -> bool {
+    pub(crate) fn push(&self, row: RowReadResult) -> bool {
         let mut state = self.lock();
         while state.rows.len() >= MOST_ROWS || state.bytes >= MOST_BYTES {
             if self.is_closed() {
@@ -67,7 +67,7 @@ impl RowHandoff {
     }
 
     /// Records how far the input has been read.
-    pub(crate) fn set_position(&self, position: ReadPosition) {
+    pub(crate) fn set_position(&self, position: InputReadProgress) {
         self.lock().position = position;
     }
 
@@ -76,7 +76,7 @@ impl RowHandoff {
         self.filled.notify_one();
     }
 
-    fn take(&self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn take(&self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         let mut state = self.lock();
         while state.rows.is_empty() {
             match &state.end {
@@ -117,9 +117,9 @@ impl RowHandoff {
     }
 }
 
-fn size(row: &SourceRow) -> usize {
+fn size(row: &RowReadResult) -> usize {
     match row {
-        Ok(row) => row.text().len(),
+        Ok(row) => row.json_text().len(),
         Err(bad) => bad.message.len(),
     }
 }
@@ -161,11 +161,11 @@ impl Drop for FinishGuard {
 }
 
 impl RowSource for ThreadRowSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         self.handoff.take(batch, room)
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         self.handoff.lock().position
     }
 }

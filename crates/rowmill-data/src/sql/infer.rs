@@ -1,7 +1,7 @@
 //! Infers the type of a column from its values.
 
 use rowmill_core::json_text::decode_string;
-use rowmill_sql::{SqlType, TextRule, column_value};
+use rowmill_sql::{SqlType, TextInterpretation, sqlite_value_from_json};
 use rowmill_types::Row;
 use serde_json::value::RawValue;
 
@@ -41,11 +41,11 @@ pub(crate) struct ColumnTypeInference {
 
 impl ColumnTypeInference {
     /// Adds the JSON of a value.
-    pub(crate) fn add(&mut self, json: &str, text: TextRule) {
+    pub(crate) fn add(&mut self, json: &str, text: TextInterpretation) {
         self.add_nested(json, text, 0);
     }
 
-    fn add_nested(&mut self, json: &str, text: TextRule, depth: usize) {
+    fn add_nested(&mut self, json: &str, text: TextInterpretation, depth: usize) {
         match json.as_bytes().first() {
             Some(b'"') => {
                 if let Some(value) = decode_string(json) {
@@ -58,7 +58,9 @@ impl ColumnTypeInference {
             Some(b'[') => {
                 let seen = self.list.get_or_insert_default();
                 let items: Vec<&RawValue> = serde_json::from_str(json).unwrap_or_default();
-                items.iter().for_each(|item| seen.add_nested(item.get(), TextRule::IsText, depth + 1));
+                items
+                    .iter()
+                    .for_each(|item| seen.add_nested(item.get(), TextInterpretation::AlwaysText, depth + 1));
             }
             Some(b'{') => self.add_object(json, depth),
             Some(_) => self.add_number(json),
@@ -75,17 +77,17 @@ impl ColumnTypeInference {
                 known.len() - 1
             });
             if let Some((_, seen)) = known.get_mut(place) {
-                seen.add_nested(value, TextRule::IsText, depth + 1);
+                seen.add_nested(value, TextInterpretation::AlwaysText, depth + 1);
             }
         }
         self.other |= known.len() > MOST_FIELDS;
     }
 
-    fn add_text(&mut self, value: &str, text: TextRule) {
+    fn add_text(&mut self, value: &str, text: TextInterpretation) {
         match (text, value) {
-            (TextRule::MayBeAnything, "") => {}
-            (TextRule::MayBeAnything, "true" | "false") => self.boolean = true,
-            (TextRule::MayBeAnything, number) if is_number(number) => self.add_number(number),
+            (TextInterpretation::AnyType, "") => {}
+            (TextInterpretation::AnyType, "true" | "false") => self.boolean = true,
+            (TextInterpretation::AnyType, number) if is_number(number) => self.add_number(number),
             (_, value) if is_moment(value, SqlType::Date) => self.date = true,
             (_, value) if is_moment(value, SqlType::Timestamp) => self.timestamp = true,
             (_, value) if is_instant(value) => self.instant = true,
@@ -109,11 +111,11 @@ impl ColumnTypeInference {
     }
 
     /// The type that holds all values.
-    pub(crate) fn kind(&self, text: TextRule) -> SqlType {
+    pub(crate) fn kind(&self, text: TextInterpretation) -> SqlType {
         let is_number = self.whole || self.wide || self.real;
         let is_text = self.text || self.date || self.timestamp || self.instant;
         let seen = [is_text, is_number, self.boolean, self.list.is_some(), self.object.is_some()];
-        let is_untyped = text == TextRule::MayBeAnything;
+        let is_untyped = text == TextInterpretation::AnyType;
         match seen.iter().filter(|seen| **seen).count() {
             _ if self.other => SqlType::Json,
             0 if is_untyped => SqlType::Varchar,
@@ -171,7 +173,7 @@ impl ColumnTypeInference {
 
     fn nested_kind(&self) -> SqlType {
         // A list that was always empty, or a field that was always null, may hold anything.
-        let inner = |seen: &Self| match seen.kind(TextRule::IsText) {
+        let inner = |seen: &Self| match seen.kind(TextInterpretation::AlwaysText) {
             SqlType::Null => SqlType::Json,
             kind => kind,
         };
@@ -235,7 +237,9 @@ fn is_moment(text: &str, kind: SqlType) -> bool {
             is_clock && marks(&[(10, b" T"), (13, b":"), (16, b":")]) && (fraction.is_empty() || has_fraction)
         }
     };
-    is_day && is_form && column_value(&format!("\"{text}\""), &kind, TextRule::IsText).is_some()
+    is_day
+        && is_form
+        && sqlite_value_from_json(&format!("\"{text}\""), &kind, TextInterpretation::AlwaysText).is_some()
 }
 
 /// Whether text is a timestamp with an offset from UTC: `2024-05-01T10:30:00Z`, `2024-05-01
@@ -249,7 +253,12 @@ fn is_instant(text: &str) -> bool {
     });
     (zone == "Z" || is_distance)
         && is_moment(local, SqlType::Timestamp)
-        && column_value(&format!("\"{text}\""), &SqlType::TimestampTz, TextRule::IsText).is_some()
+        && sqlite_value_from_json(
+            &format!("\"{text}\""),
+            &SqlType::TimestampTz,
+            TextInterpretation::AlwaysText,
+        )
+        .is_some()
 }
 
 /// Whether text is a number as JSON writes it: no leading zeros, no plus sign, no blanks.
@@ -279,7 +288,7 @@ pub(crate) fn is_number(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn kind(values: &[&str], text: TextRule) -> String {
+    fn kind(values: &[&str], text: TextInterpretation) -> String {
         let mut seen = ColumnTypeInference::default();
         values.iter().for_each(|value| seen.add(value, text));
         seen.kind(text).to_string()
@@ -311,7 +320,7 @@ mod tests {
             (&["true", "0"], "JSON"),
             (&["null"], "\"NULL\""),
         ] {
-            assert_eq!(kind(values, TextRule::IsText), expected, "{values:?}");
+            assert_eq!(kind(values, TextInterpretation::AlwaysText), expected, "{values:?}");
         }
     }
 
@@ -328,7 +337,7 @@ mod tests {
             (&[r#""2024-01-01""#, r#""""#], "DATE"),
             (&[r#""""#, "null"], "VARCHAR"),
         ] {
-            assert_eq!(kind(values, TextRule::MayBeAnything), expected, "{values:?}");
+            assert_eq!(kind(values, TextInterpretation::AnyType), expected, "{values:?}");
         }
     }
 
@@ -336,7 +345,7 @@ mod tests {
     fn a_column_that_is_text_because_of_some_values_says_so() {
         let note = |values: &[&str], column: &str| {
             let mut seen = ColumnTypeInference::default();
-            values.iter().for_each(|value| seen.add(value, TextRule::MayBeAnything));
+            values.iter().for_each(|value| seen.add(value, TextInterpretation::AnyType));
             seen.text_note(column)
         };
         assert_eq!(

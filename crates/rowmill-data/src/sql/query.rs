@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rowmill_core::ports::{
-    ColumnKind, Dataset, DatasetColumn, InputIdentity, ReadLimit, ReadPosition, RowSource,
+    ColumnKind, Dataset, DatasetColumn, InputIdentity, InputReadProgress, ReadLimit, RowSource,
 };
-use rowmill_sql::{NamedTable, QueryText, ResultColumn, SqlQuery};
+use rowmill_sql::{NamedTable, PreparedSqlQuery, QueryResultColumn, QueryText};
 use rowmill_types::settings::SQL;
-use rowmill_types::{MessageText, Problem, SourceRow};
+use rowmill_types::{DiagnosticText, Problem, RowReadResult};
 
 use super::handoff::{RowHandoff, ThreadRowSource};
 use super::query_warnings::QueryWarnings;
@@ -49,7 +49,7 @@ struct SqlDataset {
 }
 
 impl SqlDataset {
-    fn query(&self, handoff: &Arc<RowHandoff>) -> Result<SqlQuery, Problem> {
+    fn query(&self, handoff: &Arc<RowHandoff>) -> Result<PreparedSqlQuery, Problem> {
         let table = DatasetTable {
             input: self.input.clone(),
             shape: self.shape.clone(),
@@ -58,7 +58,7 @@ impl SqlDataset {
             tap: None,
         };
         let text = QueryText { text: self.sql.clone(), setting: SQL };
-        SqlQuery::new(text, vec![NamedTable { name: "input", table: Arc::new(table) }], &self.temp)
+        PreparedSqlQuery::new(text, vec![NamedTable { name: "input", table: Arc::new(table) }], &self.temp)
     }
 }
 
@@ -94,7 +94,7 @@ impl Dataset for SqlDataset {
     fn columns(&self) -> Result<Option<Vec<DatasetColumn>>, Problem> {
         let query = self.query(&Arc::default())?;
         let column =
-            |column: &ResultColumn| DatasetColumn { name: column.name.clone(), kind: ColumnKind::Mixed };
+            |column: &QueryResultColumn| DatasetColumn { name: column.name.clone(), kind: ColumnKind::Mixed };
         Ok(Some(query.columns().iter().map(column).collect()))
     }
 
@@ -103,7 +103,7 @@ impl Dataset for SqlDataset {
         Ok(Some(query.columns().iter().map(|column| column.kind.to_string()).collect()))
     }
 
-    fn read_notice(&self) -> Option<MessageText> {
+    fn read_notice(&self) -> Option<DiagnosticText> {
         self.input.read_notice()
     }
 }
@@ -112,11 +112,11 @@ impl Dataset for SqlDataset {
 struct SortedSource(ThreadRowSource);
 
 impl RowSource for SortedSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         self.0.read(batch, room)
     }
 
-    fn position(&self) -> ReadPosition {
-        ReadPosition { total: None, ..self.0.position() }
+    fn position(&self) -> InputReadProgress {
+        InputReadProgress { total: None, ..self.0.position() }
     }
 }

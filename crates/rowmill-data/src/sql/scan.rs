@@ -5,7 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use rowmill_core::ports::RowSource;
-use rowmill_sql::{SqlColumn, SqlType, SqliteRowValue, TableScan, TextRule, column_value, text_value};
+use rowmill_sql::{
+    SqlTableColumn, SqlType, SqliteColumnValue, TableScan, TextInterpretation, sqlite_value_from_json,
+    text_value,
+};
 use rowmill_types::settings::TYPES;
 use rowmill_types::{BadRow, Problem, ProblemCode, Row};
 
@@ -122,14 +125,14 @@ impl TableScan for RowScan {
         }
     }
 
-    fn value(&self, column: usize) -> Result<SqliteRowValue<'_>, Problem> {
+    fn value(&self, column: usize) -> Result<SqliteColumnValue<'_>, Problem> {
         let (Some(json), Some(found)) = (self.json(column), self.shape.columns.get(column)) else {
-            return Ok(SqliteRowValue::Null);
+            return Ok(SqliteColumnValue::Null);
         };
         let value = if self.shape.takes_all(column) {
             text_value(json, self.shape.text)
         } else {
-            column_value(json, &found.kind, self.shape.text)
+            sqlite_value_from_json(json, &found.kind, self.shape.text)
         };
         value.ok_or_else(|| broken_type(self.number(), json, found, self.shape.type_source(column)))
     }
@@ -137,7 +140,7 @@ impl TableScan for RowScan {
     fn raw(&self, column: usize) -> Option<Cow<'_, str>> {
         let json = self.json(column)?;
         let kind = &self.shape.columns.get(column)?.kind;
-        if self.shape.text == TextRule::IsText {
+        if self.shape.text == TextInterpretation::AlwaysText {
             return Some(Cow::Borrowed(json));
         }
         // In a text-only format, numbers are strings, and null is an empty one.
@@ -177,8 +180,8 @@ impl Drop for RowScan {
 const SHOWN: usize = 60;
 
 /// The problem that a value does not have the type of its column.
-fn broken_type(row: u64, json: &str, column: &SqlColumn, source: TypeSource) -> Problem {
-    let SqlColumn { name, kind, .. } = column;
+fn broken_type(row: u64, json: &str, column: &SqlTableColumn, source: TypeSource) -> Problem {
+    let SqlTableColumn { name, kind, .. } = column;
     let mut value: String = json.chars().take(SHOWN).collect();
     if value.len() < json.len() {
         value.push('…');

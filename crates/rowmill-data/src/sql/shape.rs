@@ -4,14 +4,14 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use rowmill_core::ports::{ColumnKind, Dataset};
-use rowmill_sql::{SqlColumn, SqlType, TextRule};
+use rowmill_sql::{SqlTableColumn, SqlType, TextInterpretation};
 use rowmill_types::settings::TYPES;
 use rowmill_types::{Problem, ProblemCode, nearest_name};
 
 use super::infer::ColumnTypeInference;
 use super::query_warnings::QueryWarnings;
 use crate::columns::sample_rows;
-use crate::{ColumnType, WarnFn};
+use crate::{ColumnTypeSetting, WarnFn};
 
 /// The maximum number of columns for queries.
 const MOST_COLUMNS: usize = 2000;
@@ -31,13 +31,13 @@ pub(crate) enum TypeSource {
 #[derive(Debug)]
 pub(crate) struct SqlColumns {
     /// The columns as queries see them.
-    pub(crate) columns: Vec<SqlColumn>,
+    pub(crate) columns: Vec<SqlTableColumn>,
     /// The names of their fields in rows, in the same order.
     pub(crate) fields: Vec<String>,
     /// The origins of their types, in the same order.
     type_sources: Vec<TypeSource>,
     /// How text is interpreted.
-    pub(crate) text: TextRule,
+    pub(crate) text: TextInterpretation,
     /// Whether the input declares its columns.
     pub(crate) declared: bool,
     /// Notices for the user about the columns.
@@ -48,7 +48,7 @@ impl SqlColumns {
     /// Finds the columns of an input, and creates the watch that reports what a query cannot see of it.
     pub(crate) fn find_columns(
         input: &dyn Dataset,
-        types: &[ColumnType],
+        types: &[ColumnTypeSetting],
         notice: WarnFn,
     ) -> Result<(Arc<Self>, Arc<QueryWarnings>), Problem> {
         let mut shape = Self::of(input)?;
@@ -66,9 +66,10 @@ impl SqlColumns {
                 let declared = types.get(at).map(|name| SqlType::from_declared_name(name));
                 (column.name, declared.unwrap_or_else(|| declared_type(column.kind)))
             });
-            return Ok(Self::named(known.collect(), TextRule::IsText, true));
+            return Ok(Self::named(known.collect(), TextInterpretation::AlwaysText, true));
         }
-        let text = if input.is_untyped() { TextRule::MayBeAnything } else { TextRule::IsText };
+        let text =
+            if input.is_untyped() { TextInterpretation::AnyType } else { TextInterpretation::AlwaysText };
         let mut places: HashMap<String, usize> = HashMap::new();
         let mut seen: Vec<(String, ColumnTypeInference)> = Vec::new();
         sample_rows(input, &mut |row| {
@@ -105,9 +106,9 @@ impl SqlColumns {
     }
 
     /// Sets the declared types of columns.
-    fn declare(&mut self, types: &[ColumnType]) -> Result<(), Problem> {
-        for ColumnType { column: name, type_name } in types {
-            let named = |column: &SqlColumn| column.name.eq_ignore_ascii_case(name);
+    fn declare(&mut self, types: &[ColumnTypeSetting]) -> Result<(), Problem> {
+        for ColumnTypeSetting { column: name, type_name } in types {
+            let named = |column: &SqlTableColumn| column.name.eq_ignore_ascii_case(name);
             let at = self.columns.iter().position(named).ok_or_else(|| self.unknown(name))?;
             let kind = SqlType::from_name(type_name).ok_or_else(|| {
                 let message = format!("{TYPES}: unknown type `{type_name}` for column `{name}`");
@@ -147,7 +148,7 @@ impl SqlColumns {
     }
 
     /// Gives every field a name that is unique in SQL, which ignores case.
-    fn named(known: Vec<(String, SqlType)>, text: TextRule, declared: bool) -> Self {
+    fn named(known: Vec<(String, SqlType)>, text: TextInterpretation, declared: bool) -> Self {
         let mut shape = Self {
             columns: Vec::new(),
             fields: Vec::new(),
@@ -175,7 +176,7 @@ impl SqlColumns {
             }
             // Later rows may differ from the sample, and their values must still be passed on unchanged.
             let has_raw = !declared || !is_written_back(&kind);
-            shape.columns.push(SqlColumn { name, kind, has_raw, note: None });
+            shape.columns.push(SqlTableColumn { name, kind, has_raw, note: None });
             shape.fields.push(field);
             shape.type_sources.push(if declared { TypeSource::Input } else { TypeSource::FirstRows });
         }
@@ -225,7 +226,7 @@ mod tests {
     #[test]
     fn fields_that_differ_only_in_case_get_names_that_differ() {
         let known = ["a", "A", "b"].map(|name| (name.to_owned(), SqlType::Varchar)).to_vec();
-        let shape = SqlColumns::named(known, TextRule::IsText, false);
+        let shape = SqlColumns::named(known, TextInterpretation::AlwaysText, false);
         let names: Vec<_> = shape.columns.iter().map(|column| column.name.as_str()).collect();
         assert_eq!((names, shape.fields), (vec!["a", "A_1", "b"], vec!["a".into(), "A".into(), "b".into()]));
         assert_eq!(shape.notices.len(), 1);
@@ -233,9 +234,10 @@ mod tests {
 
     #[test]
     fn a_declared_type_needs_a_column_and_a_type_that_there_are() {
-        let mut shape = SqlColumns::named(vec![("zip".into(), SqlType::BigInt)], TextRule::IsText, false);
+        let mut shape =
+            SqlColumns::named(vec![("zip".into(), SqlType::BigInt)], TextInterpretation::AlwaysText, false);
         let declared = |column: &str, type_name: &str| {
-            [ColumnType { column: column.into(), type_name: type_name.into() }]
+            [ColumnTypeSetting { column: column.into(), type_name: type_name.into() }]
         };
         let unknown = shape.declare(&declared("zap", "text")).unwrap_err();
         assert!(unknown.message.contains("which is not among the columns found in the first rows"));

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rowmill_core::ports::{ColumnCondition, Dataset, DatasetPart};
-use rowmill_sql::{ScanRequest, SqlColumn, SqlTable, SqlType, TableScan};
+use rowmill_core::ports::{ColumnCondition, Dataset, RequestedDatasetPart};
+use rowmill_sql::{ScanRequest, SqlTable, SqlTableColumn, SqlType, TableScan};
 use rowmill_types::Problem;
 
 use super::handoff::RowHandoff;
@@ -37,7 +37,7 @@ pub(crate) struct RowTap {
 }
 
 impl SqlTable for DatasetTable {
-    fn columns(&self) -> &[SqlColumn] {
+    fn columns(&self) -> &[SqlTableColumn] {
         &self.shape.columns
     }
 
@@ -45,7 +45,8 @@ impl SqlTable for DatasetTable {
         if let Some(tap) = &self.tap {
             tap.opened.store(true, Ordering::Relaxed);
         }
-        let part = DatasetPart { columns: self.part_columns(wanted), conditions: self.conditions(wanted) };
+        let part =
+            RequestedDatasetPart { columns: self.part_columns(wanted), conditions: self.conditions(wanted) };
         let source = self.input.open_part(&part)?;
         Ok(Box::new(RowScan::new(source, self, &wanted.columns)))
     }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::cells::{EnvelopeParts, object_fields};
 use super::kind::{OutputType, StructFields, WholeNumbers};
 use super::survey::{ColumnSurvey, SurveyPart};
-use super::{InputColumns, TableFormat, TableLayout, TableSettings};
+use super::{InputRowInclusion, TableExportSettings, TableFormat, TableLayout};
 
 /// Names that result fields do not get in any format, so that a column has the same name in every format and
 /// with every result.
@@ -54,14 +54,14 @@ struct FoundFields {
 
 impl OutputColumns {
     /// The columns for a survey.
-    pub(super) fn new(survey: ColumnSurvey, settings: &TableSettings) -> Self {
+    pub(super) fn new(survey: ColumnSurvey, settings: &TableExportSettings) -> Self {
         match settings.layout {
             TableLayout::Envelope => Self::of_envelope(survey, settings),
             TableLayout::Flat => Self::flat(survey),
         }
     }
 
-    fn of_envelope(survey: ColumnSurvey, settings: &TableSettings) -> Self {
+    fn of_envelope(survey: ColumnSurvey, settings: &TableExportSettings) -> Self {
         let mut taken: HashSet<String> = ENVELOPE_NAMES.iter().map(|name| (*name).to_owned()).collect();
         let mut list = head(&survey, "");
         let result = FoundFields { first: list.len(), fields: survey.result.fields };
@@ -84,7 +84,7 @@ impl OutputColumns {
             list.push(column("reused", ColumnSource::Reused, OutputType::Text));
         }
         let mut input = FoundFields { first: list.len(), fields: StructFields::default() };
-        if settings.input == InputColumns::Included {
+        if settings.input == InputRowInclusion::Included {
             let SurveyPart { fields, whole: rest, .. } = survey.input;
             for (name, kind) in &fields.list {
                 let name = free(&format!("input.{name}"), "input.", &mut taken);

@@ -15,9 +15,9 @@ use super::split::SplitEnvelopes;
 use super::survey::ColumnSurvey;
 use super::target::{LIST, OWN_NAMES, UNFINISHED, folder_of, temp_name_prefix};
 use super::writer::table_row_writer;
-use super::{TableSettings, TableTarget};
+use super::{TableExportSettings, TableTarget};
 use crate::output::{
-    EnvelopeReader, OutputClaim, StandardOutput, link_target, stdout_problem, write_problem,
+    EnvelopeReader, OutputClaimMode, StandardOutput, link_target, stdout_problem, write_problem,
 };
 
 /// A complete table that was not published yet. Dropping it removes it.
@@ -46,9 +46,9 @@ enum DraftPlace {
 /// # Errors
 ///
 /// The envelopes cannot be read, lack something that the table needs, or the table cannot be written.
-pub fn write_draft(
+pub fn write_table_draft(
     envelopes: &EnvelopeReader,
-    settings: &TableSettings,
+    settings: &TableExportSettings,
     target: &TableTarget,
 ) -> Result<TableDraft, Problem> {
     let mut survey = ColumnSurvey::new(settings);
@@ -73,7 +73,7 @@ pub fn write_draft(
 }
 
 struct TableWriter<'s> {
-    settings: &'s TableSettings,
+    settings: &'s TableExportSettings,
     columns: Arc<OutputColumns>,
 }
 
@@ -139,7 +139,11 @@ impl TableWriter<'_> {
         for part in parts.finish()? {
             let table = beside.path().join(&part.name);
             let file = File::create_new(&table).map_err(failed)?;
-            self.write(&EnvelopeReader::settled(&part.envelopes), Some(&path.join(&part.name)), &file)?;
+            self.write(
+                &EnvelopeReader::from_settled_file(&part.envelopes),
+                Some(&path.join(&part.name)),
+                &file,
+            )?;
             file.sync_all().map_err(failed)?;
             fs::remove_file(&part.envelopes).map_err(failed)?;
             names.push(part.name);
@@ -149,19 +153,19 @@ impl TableWriter<'_> {
 }
 
 impl TableDraft {
-    /// Moves the table into place. With [`OutputClaim::New`], anything that was created there in the meantime is
+    /// Moves the table into place. With [`OutputClaimMode::New`], anything that was created there in the meantime is
     /// kept.
     ///
     /// # Errors
     ///
     /// Something is there that must be kept, or the location is not writable.
-    pub fn publish(self, claim: OutputClaim) -> Result<(), Problem> {
+    pub fn publish(self, claim: OutputClaimMode) -> Result<(), Problem> {
         match self.place {
             DraftPlace::Stdout => Ok(()),
             DraftPlace::File(beside, path) => {
                 let put = match claim {
-                    OutputClaim::New => beside.persist_noclobber(&path),
-                    OutputClaim::Resume | OutputClaim::Overwrite => beside.persist(&path),
+                    OutputClaimMode::New => beside.persist_noclobber(&path),
+                    OutputClaimMode::Resume | OutputClaimMode::Overwrite => beside.persist(&path),
                 };
                 put.map(drop).map_err(|error| match error.error.kind() {
                     io::ErrorKind::AlreadyExists => appeared(&path),

@@ -1,6 +1,6 @@
 //! How a table is written.
 
-use rowmill_types::{Feature, Problem};
+use rowmill_types::{CargoFeature, Problem};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,7 +40,7 @@ impl TableFormat {
     /// The format is Parquet, and the library was built without it.
     pub fn check_built(self) -> Result<(), Problem> {
         match self {
-            Self::Parquet if !cfg!(feature = "parquet") => Err(Feature::Parquet.missing_problem()),
+            Self::Parquet if !cfg!(feature = "parquet") => Err(CargoFeature::Parquet.missing_problem()),
             Self::Jsonl | Self::Csv | Self::Tsv | Self::Parquet => Ok(()),
         }
     }

@@ -13,7 +13,7 @@ use crate::output::EnvelopeReader;
 /// # Errors
 ///
 /// One of them does not, or the envelopes cannot be read.
-pub fn check_input_rows(
+pub fn check_envelopes_contain_input(
     envelopes: &EnvelopeReader,
     mut stays: impl FnMut(EnvelopeHead) -> bool,
 ) -> Result<(), Problem> {

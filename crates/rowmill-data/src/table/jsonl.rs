@@ -3,7 +3,7 @@
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 
-use super::InputColumns;
+use super::InputRowInclusion;
 use super::cells::EnvelopeParts;
 use super::columns::OutputColumns;
 use super::writer::TableRowWriter;
@@ -11,18 +11,18 @@ use super::writer::TableRowWriter;
 /// Writes envelopes, with or without their input rows.
 pub(super) struct EnvelopeWriter<W: Write> {
     out: BufWriter<W>,
-    input: InputColumns,
+    input: InputRowInclusion,
 }
 
 impl<W: Write> EnvelopeWriter<W> {
-    pub(super) fn new(input: InputColumns, out: W) -> Self {
+    pub(super) fn new(input: InputRowInclusion, out: W) -> Self {
         Self { out: BufWriter::with_capacity(1 << 18, out), input }
     }
 }
 
 impl<W: Write> TableRowWriter for EnvelopeWriter<W> {
     fn write_row(&mut self, envelope: &EnvelopeParts<'_>, line: &[u8]) -> io::Result<()> {
-        if self.input == InputColumns::Included || envelope.input.is_none() {
+        if self.input == InputRowInclusion::Included || envelope.input.is_none() {
             self.out.write_all(line.trim_ascii())?;
             return self.out.write_all(b"\n");
         }

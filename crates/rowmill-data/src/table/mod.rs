@@ -28,20 +28,20 @@ use rowmill_core::redact::Redactor;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use draft::{TableDraft, write_draft};
+pub use draft::{TableDraft, write_table_draft};
 pub use format::TableFormat;
-pub use input_rows::check_input_rows;
-pub use target::{TableTarget, remove_leftovers, tables_in};
+pub use input_rows::check_envelopes_contain_input;
+pub use target::{TableTarget, listed_table_paths, remove_table_leftovers};
 
 /// The settings of a table export.
 #[derive(Debug, Clone)]
-pub struct TableSettings {
+pub struct TableExportSettings {
     /// The file format.
     pub format: TableFormat,
     /// The layout of the columns.
     pub layout: TableLayout,
     /// Whether the input rows are included; a flat table always includes them.
-    pub input: InputColumns,
+    pub input: InputRowInclusion,
     /// The JSON Schema that results satisfy, as text.
     pub schema: Option<String>,
     /// Removes secrets from values that become file names.
@@ -61,7 +61,7 @@ pub enum TableLayout {
 
 /// Whether the input rows are included in a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputColumns {
+pub enum InputRowInclusion {
     /// They are left out.
     Excluded,
     /// They are included, if the envelopes have them.

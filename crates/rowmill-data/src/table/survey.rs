@@ -7,7 +7,7 @@ use super::cells::{EnvelopeParts, JsonField, object_fields};
 use super::kind::{OutputType, StructFields};
 use super::schema::type_from_schema;
 use super::values::{JsonShape, json_shape};
-use super::{InputColumns, TableFormat, TableLayout, TableSettings};
+use super::{InputRowInclusion, TableExportSettings, TableFormat, TableLayout};
 
 /// The columns found in the envelopes of a run.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ pub(super) struct SurveyPart {
 }
 
 impl ColumnSurvey {
-    pub(super) fn new(settings: &TableSettings) -> Self {
+    pub(super) fn new(settings: &TableExportSettings) -> Self {
         let mut result = SurveyPart::default();
         match settings.schema.as_deref().map(type_from_schema) {
             Some(OutputType::Struct(fields)) => result.fields = fields,
@@ -44,7 +44,8 @@ impl ColumnSurvey {
         }
         Self {
             typed: settings.format == TableFormat::Parquet,
-            wants_input: settings.layout == TableLayout::Flat || settings.input == InputColumns::Included,
+            wants_input: settings.layout == TableLayout::Flat
+                || settings.input == InputRowInclusion::Included,
             rows: 0,
             failed_rows: 0,
             rows_without_input: 0,
@@ -71,7 +72,7 @@ impl ColumnSurvey {
     }
 
     /// Checks that a flat table has every input row.
-    pub(super) fn check(&self, settings: &TableSettings) -> Result<(), Problem> {
+    pub(super) fn check(&self, settings: &TableExportSettings) -> Result<(), Problem> {
         if settings.layout == TableLayout::Envelope || self.rows_without_input == 0 {
             return Ok(());
         }

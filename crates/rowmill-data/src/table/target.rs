@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::draft::listed_tables;
-use crate::output::{OutputClaim, OutputFile, StandardOutput, check_folder_of, link_target};
+use crate::output::{OutputClaimMode, OutputFile, StandardOutput, check_folder_of, link_target};
 
 /// The prefix of rowmill's own files in a folder of tables.
 pub(super) const OWN_NAMES: &str = ".rowmill";
@@ -43,9 +43,9 @@ impl TableTarget {
     /// # Errors
     ///
     /// It exists but must not, its folder cannot be created, or it is of the wrong type.
-    pub fn check(&self, claim: OutputClaim) -> Result<(), Problem> {
+    pub fn check(&self, claim: OutputClaimMode) -> Result<(), Problem> {
         match self {
-            Self::File(path) => OutputFile::check(path, OUTPUT, claim),
+            Self::File(path) => OutputFile::check_claimable(path, OUTPUT, claim),
             Self::Stdout => StandardOutput::check(),
             Self::Folder { path, .. } => check_folder(path, claim),
         }
@@ -62,7 +62,7 @@ impl TableTarget {
     }
 }
 
-fn check_folder(path: &Path, claim: OutputClaim) -> Result<(), Problem> {
+fn check_folder(path: &Path, claim: OutputClaimMode) -> Result<(), Problem> {
     let shown = path.display();
     if path.exists() && !path.is_dir() {
         let message = format!("`{shown}`, given to {OUTPUT_DIR}, is not a folder");
@@ -71,7 +71,7 @@ fn check_folder(path: &Path, claim: OutputClaim) -> Result<(), Problem> {
     check_folder_of(path, OUTPUT_DIR)?;
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     let own = |name: &std::ffi::OsStr| name.to_string_lossy().starts_with(OWN_NAMES);
-    if claim == OutputClaim::New && entries.into_iter().any(|entry| !own(&entry.file_name())) {
+    if claim == OutputClaimMode::New && entries.into_iter().any(|entry| !own(&entry.file_name())) {
         let message = format!("output folder `{shown}` is not empty");
         return Err(Problem::new(ProblemCode::OutputExists, message).hint(format!(
             "use {RESUME} to continue the run, or {OVERWRITE} to replace what rowmill created there"
@@ -82,12 +82,12 @@ fn check_folder(path: &Path, claim: OutputClaim) -> Result<(), Problem> {
 
 /// The tables that earlier runs put into a folder.
 #[must_use]
-pub fn tables_in(folder: &Path) -> Vec<PathBuf> {
+pub fn listed_table_paths(folder: &Path) -> Vec<PathBuf> {
     listed_tables(folder).into_iter().map(|name| folder.join(name)).collect()
 }
 
 /// Removes what a crash left of unfinished tables. Only for a caller that has claimed the run of that table.
-pub fn remove_leftovers(target: &TableTarget) {
+pub fn remove_table_leftovers(target: &TableTarget) {
     let (folder, begins) = match target {
         TableTarget::Stdout => return,
         TableTarget::File(path) => {

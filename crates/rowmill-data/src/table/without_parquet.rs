@@ -4,7 +4,7 @@ use std::convert::Infallible;
 use std::io::{self, Write};
 use std::sync::Arc;
 
-use rowmill_types::Feature;
+use rowmill_types::CargoFeature;
 
 use super::cells::EnvelopeParts;
 use super::columns::OutputColumns;
@@ -16,7 +16,7 @@ pub(super) struct ParquetWriter(Infallible);
 impl ParquetWriter {
     /// Always an error.
     pub(super) fn new(_columns: Arc<OutputColumns>, _out: impl Write + Send) -> io::Result<Self> {
-        Err(io::Error::other(Feature::Parquet.missing_text()))
+        Err(io::Error::other(CargoFeature::Parquet.missing_text()))
     }
 }
 

@@ -8,7 +8,7 @@ use super::columns::OutputColumns;
 use super::delimited::DelimitedWriter;
 use super::jsonl::{EnvelopeWriter, FlatWriter};
 use super::parquet::ParquetWriter;
-use super::{TableFormat, TableLayout, TableSettings};
+use super::{TableExportSettings, TableFormat, TableLayout};
 
 /// Accepts rows. Its memory does not grow with their number.
 pub(super) trait TableRowWriter {
@@ -21,7 +21,7 @@ pub(super) trait TableRowWriter {
 
 /// A writer for the format and layout of the settings.
 pub(super) fn table_row_writer<'w>(
-    settings: &TableSettings,
+    settings: &TableExportSettings,
     columns: &Arc<OutputColumns>,
     out: impl Write + Send + 'w,
 ) -> std::io::Result<Box<dyn TableRowWriter + 'w>> {

@@ -1,7 +1,8 @@
 //! Writes a row as a session in Codex's format: one record per line.
 
 use rowmill_core::record::{
-    RatingReport, RowTrace, TraceSettings, TracedConversation, TracedFile, TracedMessageRole, TracedTurn,
+    LowRatingReport, RedactedTraceFacts, RowTrace, TracedConversation, TracedFile, TracedMessageRole,
+    TracedTurn,
 };
 use rowmill_types::{FinishReason, TokenUsage};
 use serde::Serialize;
@@ -17,7 +18,7 @@ use super::timed_messages::{TimedMessage, timed_messages};
 const FOLDER: &str = ".";
 
 /// Appends all records of a row and returns their number.
-pub(super) fn write_session(row: &RowTrace<'_>, settings: &TraceSettings, out: &mut Vec<u8>) -> u64 {
+pub(super) fn write_session(row: &RowTrace<'_>, settings: &RedactedTraceFacts, out: &mut Vec<u8>) -> u64 {
     let mut session =
         SessionWriter { row, settings, out, records: 0, tasks: 0, total: TokenUsage::default() };
     session.begin();
@@ -37,7 +38,7 @@ struct SessionTask<'t> {
 
 struct SessionWriter<'t, 'a> {
     row: &'t RowTrace<'a>,
-    settings: &'t TraceSettings,
+    settings: &'t RedactedTraceFacts,
     out: &'t mut Vec<u8>,
     records: u64,
     tasks: u64,
@@ -50,7 +51,7 @@ impl<'t, 'a> SessionWriter<'t, 'a> {
         let first = row.conversations.first();
         let model = first.map(|first| &*first.model).filter(|model| !model.is_empty());
         let meta = SessionMeta {
-            id: format!("{}-row-{:06}", settings.run(), row.row_number),
+            id: format!("{}-row-{:06}", settings.run_id(), row.row_number),
             timestamp: timestamp(row.start),
             cwd: FOLDER,
             originator: "rowmill",
@@ -59,8 +60,8 @@ impl<'t, 'a> SessionWriter<'t, 'a> {
             model_provider: model.and_then(otel_names::provider),
             model_spec: model,
             base_instructions: first.and_then(|first| self.system(first)).map(|text| Instructions { text }),
-            agent: settings.agent(),
-            run_id: settings.run(),
+            agent: settings.entry_agent_name(),
+            run_id: settings.run_id(),
             row_number: row.row_number,
             row_id: &row.id,
         };
@@ -68,7 +69,7 @@ impl<'t, 'a> SessionWriter<'t, 'a> {
     }
 
     fn system(&self, conversation: &TracedConversation<'_>) -> Option<&'t str> {
-        conversation.system.as_deref().and_then(|digest| self.settings.system(digest))
+        conversation.system.as_deref().and_then(|digest| self.settings.instruction_by_digest(digest))
     }
 
     fn write_record(&mut self, conversation: &'t TracedConversation<'a>, is_last: bool) {
@@ -99,7 +100,8 @@ impl<'t, 'a> SessionWriter<'t, 'a> {
                 TracedMessageRole::Tool => self.tool(messages),
             }
         }
-        for RatingReport { agent, rating, min_rating } in self.row.below_min_rating.iter().filter(|_| is_last)
+        for LowRatingReport { agent, rating, min_rating } in
+            self.row.below_min_rating.iter().filter(|_| is_last)
         {
             let message = format!(
                 "`{agent}` gave an answer that is rated {rating}, below its `min_rating` {min_rating}"

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rowmill_core::record::TracedId;
+use rowmill_core::record::TracedRowId;
 use rowmill_types::Citation;
 use serde::Serialize;
 
@@ -31,7 +31,7 @@ pub(super) struct SessionMeta<'a> {
     pub(super) agent: &'a str,
     pub(super) run_id: &'a str,
     pub(super) row_number: u64,
-    pub(super) row_id: &'a TracedId<'a>,
+    pub(super) row_id: &'a TracedRowId<'a>,
 }
 
 #[derive(Serialize)]

@@ -6,7 +6,7 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rowmill_core::record::{EnvelopeHead, TraceSettings};
+use rowmill_core::record::{EnvelopeHead, RedactedTraceFacts};
 use rowmill_types::settings::{EXPORT_TRACES, OVERWRITE, RESUME};
 use rowmill_types::{Problem, ProblemCode, make_private_folder, private_file_options};
 use serde::Deserialize;
@@ -15,7 +15,7 @@ use super::name::is_trace_file_name;
 use super::sink::TraceSink;
 use super::spans;
 use crate::output::{
-    LineSink, OutputClaim, RecordPart, check_folder_of, check_folder_writable, for_each_replaced,
+    LineSink, OutputClaimMode, SinkContent, check_folder_of, check_folder_writable, for_each_replaced,
     settle_lines, write_problem,
 };
 
@@ -30,7 +30,7 @@ const PIECE: u64 = 64 * 1024;
 pub struct TraceFolder {
     path: PathBuf,
     manifest: File,
-    claim: OutputClaim,
+    claim: OutputClaimMode,
 }
 
 /// The fields that are read from a line of a manifest.
@@ -57,7 +57,7 @@ impl TraceFolder {
     /// # Errors
     ///
     /// It is not a folder, cannot be created, or contains traces but must not.
-    pub fn check(path: &Path, claim: OutputClaim) -> Result<(), Problem> {
+    pub fn check_claimable(path: &Path, claim: OutputClaimMode) -> Result<(), Problem> {
         let shown = path.display();
         if path.exists() && !path.is_dir() {
             let message = format!("`{shown}`, given to {EXPORT_TRACES}, is not a folder");
@@ -71,7 +71,7 @@ impl TraceFolder {
                 .hint("choose another folder, or move the file away"));
         }
         let has_lines = |file: &PathBuf| file.metadata().is_ok_and(|found| found.len() > 0);
-        if claim == OutputClaim::New && Self::files(path).iter().any(has_lines) {
+        if claim == OutputClaimMode::New && Self::fixed_file_paths(path).iter().any(has_lines) {
             let message = format!("the folder `{shown}` has the traces of an earlier run");
             return Err(Problem::new(ProblemCode::OutputExists, message).hint(format!(
                 "use {RESUME} to continue that run, {OVERWRITE} to replace them, or choose another folder"
@@ -82,18 +82,18 @@ impl TraceFolder {
 
     /// The two files of every folder of traces.
     #[must_use]
-    pub fn files(path: &Path) -> [PathBuf; 2] {
+    pub fn fixed_file_paths(path: &Path) -> [PathBuf; 2] {
         [path.join(MANIFEST), path.join(SPANS)]
     }
 
     /// Whether a file of this name in a folder of traces may be written or removed.
     #[must_use]
-    pub fn owns(name: &str) -> bool {
+    pub fn is_own_name(name: &str) -> bool {
         [MANIFEST, SPANS, DRAFT].contains(&name) || is_trace_file_name(name)
     }
 
     /// Abandons the claim of a folder to which nothing was written: an empty manifest is removed.
-    pub fn discard(self) {
+    pub fn abandon_claim(self) {
         if self.manifest.metadata().is_ok_and(|found| found.len() == 0) {
             // If it cannot be removed, it is empty and does no harm.
             drop(fs::remove_file(self.path.join(MANIFEST)));
@@ -104,12 +104,12 @@ impl TraceFolder {
     ///
     /// # Errors
     ///
-    /// As for [`TraceFolder::check`]; or it cannot be created, or another run has locked it.
-    pub fn claim(path: &Path, claim: OutputClaim) -> Result<Self, Problem> {
-        Self::check(path, claim)?;
+    /// As for [`TraceFolder::check_claimable`]; or it cannot be created, or another run has locked it.
+    pub fn claim(path: &Path, claim: OutputClaimMode) -> Result<Self, Problem> {
+        Self::check_claimable(path, claim)?;
         make_private_folder(path).map_err(|error| write_problem(path, &error))?;
         check_folder_writable(path)?;
-        let [manifest, spans] = Self::files(path);
+        let [manifest, spans] = Self::fixed_file_paths(path);
         if spans.exists() {
             OpenOptions::new().append(true).open(&spans).map_err(|error| write_problem(&spans, &error))?;
         }
@@ -129,10 +129,12 @@ impl TraceFolder {
 
     /// The id of the run whose traces it contains, if any.
     #[must_use]
-    pub fn run(&self) -> Option<String> {
+    pub fn run_id(&self) -> Option<String> {
         let mut line = String::new();
         // An unreadable manifest belongs to no run, and is reported when the folder is settled.
-        BufReader::new(File::open(Self::files(&self.path).first()?).ok()?).read_line(&mut line).ok()?;
+        BufReader::new(File::open(Self::fixed_file_paths(&self.path).first()?).ok()?)
+            .read_line(&mut line)
+            .ok()?;
         serde_json::from_str::<ManifestFields>(&line).ok()?.run_id
     }
 
@@ -142,21 +144,21 @@ impl TraceFolder {
     /// # Errors
     ///
     /// A file cannot be changed.
-    pub fn sink(self, settings: Arc<TraceSettings>) -> Result<TraceSink, Problem> {
+    pub fn sink(self, settings: Arc<RedactedTraceFacts>) -> Result<TraceSink, Problem> {
         let Self { path: folder, manifest: lock, claim } = self;
-        let [manifest, spans] = Self::files(&folder);
+        let [manifest, spans] = Self::fixed_file_paths(&folder);
         let draft = folder.join(DRAFT);
         // A trace that a crash interrupted; it has no final name yet.
         drop(fs::remove_file(&draft));
-        let keep = |path: &Path| if claim == OutputClaim::Resume { whole_lines(path) } else { Ok(0) };
-        if claim != OutputClaim::Resume {
+        let keep = |path: &Path| if claim == OutputClaimMode::Resume { whole_lines(path) } else { Ok(0) };
+        if claim != OutputClaimMode::Resume {
             remove_named(&folder, &manifest)?;
         }
         let open = |path: &Path| {
             let length = keep(path).map_err(|error| write_problem(path, &error))?;
             let made = private_file_options().append(true).create(true).open(path);
             made.map_err(|error| write_problem(path, &error))?;
-            LineSink::append(path, RecordPart::Envelopes, length)
+            LineSink::append(path, SinkContent::Envelopes, length)
         };
         let (manifest, spans) = (open(&manifest)?, open(&spans)?);
         Ok(TraceSink { folder, draft, settings, manifest, spans, buffer: Vec::new(), lock })
@@ -170,7 +172,7 @@ impl TraceFolder {
 ///
 /// A file cannot be read or written.
 pub fn settle_traces(path: &Path) -> Result<(), Problem> {
-    let [manifest, spans] = TraceFolder::files(path);
+    let [manifest, spans] = TraceFolder::fixed_file_paths(path);
     let mut stale = HashSet::new();
     for_each_replaced(&manifest, |line| stale.extend(trace_of(line)))?;
     settle_lines(&manifest, EnvelopeHead::parse)?;
@@ -191,7 +193,7 @@ fn foreign_file(folder: &Path) -> Option<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let named = entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())));
     named
-        .filter(|(name, path)| name != DRAFT && TraceFolder::owns(name) && path.is_file())
+        .filter(|(name, path)| name != DRAFT && TraceFolder::is_own_name(name) && path.is_file())
         .find(|(name, path)| !is_ours(name, path).unwrap_or(true))
         .map(|(_, path)| path)
 }

@@ -1,6 +1,6 @@
 //! Names of trace files.
 
-use rowmill_core::record::{RowTrace, TracedId};
+use rowmill_core::record::{RowTrace, TracedRowId};
 
 const BEGIN: &str = "row-";
 const END: &str = ".codex.jsonl";
@@ -14,8 +14,8 @@ const FALLBACK: &str = "row";
 /// The name of a row's trace file.
 pub(super) fn trace_file_name(row: &RowTrace<'_>, agent: &str) -> String {
     let id = match &row.id {
-        TracedId::Number(number) => number.to_string(),
-        TracedId::Text(text) => safe(text, MOST_BYTES),
+        TracedRowId::Number(number) => number.to_string(),
+        TracedRowId::Text(text) => safe(text, MOST_BYTES),
     };
     format!("{BEGIN}{:06}__id-{id}__{}{END}", row.row_number, safe(agent, MOST_AGENT_BYTES))
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rowmill_core::ports::{PublishedRecord, RecordSink};
-use rowmill_core::record::{RowTrace, TraceSettings, TracedError, TracedId};
+use rowmill_core::record::{RedactedTraceFacts, RowTrace, TracedError, TracedRowId};
 use rowmill_types::settings::EXPORT_TRACES;
 use rowmill_types::{Problem, ProblemCode, private_file_options};
 use serde::Serialize;
@@ -26,7 +26,7 @@ use crate::output::{LineSink, write_problem};
 pub struct TraceSink {
     pub(super) folder: PathBuf,
     pub(super) draft: PathBuf,
-    pub(super) settings: Arc<TraceSettings>,
+    pub(super) settings: Arc<RedactedTraceFacts>,
     pub(super) manifest: LineSink,
     pub(super) spans: LineSink,
     /// Reused for each row.
@@ -39,7 +39,7 @@ pub struct TraceSink {
 struct ManifestLine<'a> {
     run_id: &'a str,
     row_number: u64,
-    id: &'a TracedId<'a>,
+    id: &'a TracedRowId<'a>,
     ok: bool,
     trace: Option<&'a str>,
     record_count: u64,
@@ -58,7 +58,7 @@ impl TraceSink {
         }
         self.buffer.clear();
         let records = write_session(row, &self.settings, &mut self.buffer);
-        let name = trace_file_name(row, self.settings.agent());
+        let name = trace_file_name(row, self.settings.entry_agent_name());
         let path = self.folder.join(&name);
         let draft = private_file_options().write(true).create(true).truncate(true).open(&self.draft);
         draft
@@ -86,13 +86,13 @@ impl TraceSink {
         records: u64,
     ) -> Result<(), Problem> {
         let line = ManifestLine {
-            run_id: self.settings.run(),
+            run_id: self.settings.run_id(),
             row_number: row.row_number,
             id: &row.id,
             ok: row.ok,
             trace,
             record_count: records,
-            agent: self.settings.agent(),
+            agent: self.settings.entry_agent_name(),
             reused: row.reused.as_deref(),
             error: row.error.as_ref(),
         };

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use rowmill_core::record::{
-    EnvelopeHead, RowTrace, TraceSettings, TracedConversation, TracedId, TracedMessageRole,
+    EnvelopeHead, RedactedTraceFacts, RowTrace, TracedConversation, TracedMessageRole, TracedRowId,
 };
 use rowmill_types::RowId;
 use serde::{Deserialize, Serialize};
@@ -45,9 +45,9 @@ impl SpanStatus<'_> {
 }
 
 /// Appends the line of a row, without its newline.
-pub(super) fn write_spans(row: &RowTrace<'_>, settings: &TraceSettings, out: &mut Vec<u8>) {
+pub(super) fn write_spans(row: &RowTrace<'_>, settings: &RedactedTraceFacts, out: &mut Vec<u8>) {
     let trace_id =
-        format!("{:032x}", xxh3_128(format!("{}/{}", settings.run(), row.row_number).as_bytes()).max(1));
+        format!("{:032x}", xxh3_128(format!("{}/{}", settings.run_id(), row.row_number).as_bytes()).max(1));
     let mut spans =
         SpanBuilder { row, settings, trace_id: &trace_id, all: Vec::new(), conversations: Vec::new() };
     spans.add_row();
@@ -92,7 +92,7 @@ pub(super) fn head_of(line: &[u8]) -> Result<EnvelopeHead, serde_json::Error> {
 
 struct SpanBuilder<'t, 'a> {
     row: &'t RowTrace<'a>,
-    settings: &'t TraceSettings,
+    settings: &'t RedactedTraceFacts,
     trace_id: &'t str,
     all: Vec<OtelSpan<'t>>,
     /// The ids of the conversations' spans.
@@ -103,14 +103,14 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
     fn add_row(&mut self) {
         let row = self.row;
         let mut attributes = vec![
-            SpanAttribute::of_text(names::RUN, self.settings.run()),
+            SpanAttribute::of_text(names::RUN, self.settings.run_id()),
             SpanAttribute::of_number(names::ROW_NUMBER, row.row_number),
             match &row.id {
-                TracedId::Number(number) => SpanAttribute::of_number(names::ROW_ID, *number),
-                TracedId::Text(text) => SpanAttribute::of_text(names::ROW_ID, &**text),
+                TracedRowId::Number(number) => SpanAttribute::of_number(names::ROW_ID, *number),
+                TracedRowId::Text(text) => SpanAttribute::of_text(names::ROW_ID, &**text),
             },
             SpanAttribute { key: names::ROW_OK, value: AttributeValue::Truth(row.ok) },
-            SpanAttribute::of_text(names::AGENT, self.settings.agent()),
+            SpanAttribute::of_text(names::AGENT, self.settings.entry_agent_name()),
         ];
         attributes.extend(row.reused.as_deref().map(|reused| SpanAttribute::of_text(names::REUSED, reused)));
         attributes.extend(row.error.as_ref().map(|error| SpanAttribute::of_text(names::ERROR, &*error.kind)));
@@ -140,7 +140,8 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
         ];
         attributes
             .extend(names::provider(model).map(|provider| SpanAttribute::of_text(names::PROVIDER, provider)));
-        let system = conversation.system.as_deref().and_then(|digest| self.settings.system(digest));
+        let system =
+            conversation.system.as_deref().and_then(|digest| self.settings.instruction_by_digest(digest));
         attributes.extend(
             system.map(|text| SpanAttribute::of_text(names::SYSTEM, message_attributes::instruction(text))),
         );
@@ -297,7 +298,7 @@ impl<'t, 'a> SpanBuilder<'t, 'a> {
     }
 
     fn conversation_id(&self, place: usize) -> String {
-        format!("{}-row-{:06}-{}", self.settings.run(), self.row.row_number, place + 1)
+        format!("{}-row-{:06}-{}", self.settings.run_id(), self.row.row_number, place + 1)
     }
 }
 

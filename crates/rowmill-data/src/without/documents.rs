@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
-use rowmill_types::{Feature, Problem};
+use rowmill_types::{CargoFeature, Problem};
 
-use crate::{DocumentIds, FileList};
+use crate::{DocumentIdRule, FileList};
 
 /// Always a problem: this build has no documents.
-pub(crate) fn documents_dataset(_list: FileList, _ids: DocumentIds) -> Result<Arc<dyn Dataset>, Problem> {
-    Err(Feature::Documents.missing_problem())
+pub(crate) fn documents_dataset(_list: FileList, _ids: DocumentIdRule) -> Result<Arc<dyn Dataset>, Problem> {
+    Err(CargoFeature::Documents.missing_problem())
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rowmill_types::{Feature, Problem};
+use rowmill_types::{CargoFeature, Problem};
 
 use crate::fetch::{FetchPurpose, Fetcher};
 use crate::{FileList, HubAddress};
@@ -13,7 +13,7 @@ pub(crate) async fn fetch_hub_files(
     _address: &HubAddress,
     _purpose: FetchPurpose,
 ) -> Result<FileList, Problem> {
-    Err(Feature::Hub.missing_problem())
+    Err(CargoFeature::Hub.missing_problem())
 }
 
 /// Always a problem: this build cannot fetch from the hub.
@@ -21,5 +21,5 @@ pub(crate) async fn fetch_single_file(
     _fetcher: &Fetcher<'_>,
     _address: &HubAddress,
 ) -> Result<PathBuf, Problem> {
-    Err(Feature::Hub.missing_problem())
+    Err(CargoFeature::Hub.missing_problem())
 }

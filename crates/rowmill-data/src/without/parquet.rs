@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
-use rowmill_types::{Feature, Problem};
+use rowmill_types::{CargoFeature, Problem};
 
 use crate::FileList;
 
 /// Always a problem: this build cannot read Parquet.
 pub(crate) fn parquet_dataset(_list: FileList) -> Result<Arc<dyn Dataset>, Problem> {
-    Err(Feature::Parquet.missing_problem())
+    Err(CargoFeature::Parquet.missing_problem())
 }

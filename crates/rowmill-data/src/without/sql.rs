@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
-use rowmill_types::{Feature, Problem};
+use rowmill_types::{CargoFeature, Problem};
 
 use crate::{DuckDbInput, SqlSettings, WarnFn};
 
@@ -18,7 +18,7 @@ pub fn sql_dataset(
     _settings: &SqlSettings<'_>,
     _notice: WarnFn,
 ) -> Result<Arc<dyn Dataset>, Problem> {
-    Err(Feature::Sql.missing_problem())
+    Err(CargoFeature::Sql.missing_problem())
 }
 
 /// Would be the rows that meet a condition.
@@ -32,7 +32,7 @@ pub fn where_dataset(
     _settings: &SqlSettings<'_>,
     _notice: WarnFn,
 ) -> Result<Arc<dyn Dataset>, Problem> {
-    Err(Feature::Sql.missing_problem())
+    Err(CargoFeature::Sql.missing_problem())
 }
 
 /// Would be the rows that the user's own DuckDB returns.
@@ -45,5 +45,5 @@ pub fn duckdb_dataset(
     _read: &DuckDbInput<'_>,
     _sql: &str,
 ) -> Result<Arc<dyn Dataset>, Problem> {
-    Err(Feature::Sql.missing_problem())
+    Err(CargoFeature::Sql.missing_problem())
 }

@@ -10,7 +10,7 @@ use rowmill_data::{
 };
 use rowmill_http::HttpClient;
 use rowmill_testkit::{permissions_are_enforced, sample_files as made};
-use rowmill_types::{Attachment, AttachmentKind, AttachmentRules, ErrorKind, Row, SourceRow};
+use rowmill_types::{Attachment, AttachmentKind, AttachmentRules, Row, RowErrorKind, RowReadResult};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
@@ -39,7 +39,7 @@ fn row(value: &Value) -> Row {
 
 async fn load(spec: AttachmentSpec, value: &Value) -> Result<Vec<Attachment>, String> {
     attachment_loader(spec).load(&row(value)).await.map_err(|error| {
-        assert_eq!((error.kind, error.attempts), (ErrorKind::Attachment, None));
+        assert_eq!((error.kind, error.attempts), (RowErrorKind::Attachment, None));
         error.message.to_string()
     })
 }
@@ -206,7 +206,7 @@ async fn a_row_with_too_many_files_or_bytes_fails() {
 }
 
 /// Rows of a folder of documents.
-fn rows_of(folder: &Path) -> Vec<SourceRow> {
+fn rows_of(folder: &Path) -> Vec<RowReadResult> {
     let location = InputLocation::File(folder.into());
     let data = open_dataset(&InputSpec::new(location, None)).unwrap();
     let mut rows = Vec::new();

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rowmill_core::ports::Dataset;
-use rowmill_data::output::{LineSink, RecordPart, result_rows};
+use rowmill_data::output::{LineSink, SinkContent, open_result_rows};
 use rowmill_data::{
-    AttachmentSpec, DocumentIds, FileList, InputFile, InputFormat, InputLocation, InputSpec, SqlSettings,
-    attachment_loader, columns_dataset, open_dataset, sql_dataset, where_dataset,
+    AttachmentSpec, DocumentIdRule, FileList, InputFile, InputFormat, InputLocation, InputSpec, SqlSettings,
+    attachment_loader, open_dataset, select_columns, sql_dataset, where_dataset,
 };
 use rowmill_testkit::conformance::{
     AttachmentFacts, DatasetFacts, ReadExtent, RowNumbering, SinkFacts, check_attachments, check_dataset,
@@ -114,9 +114,10 @@ fn folders_of_documents_keep_the_contract_of_datasets() {
     ] {
         write(&folder, name, bytes);
     }
-    for (document_ids, rows, numbering) in
-        [(DocumentIds::Path, 5, RowNumbering::FromOne), (DocumentIds::Content, 4, RowNumbering::Growing)]
-    {
+    for (document_ids, rows, numbering) in [
+        (DocumentIdRule::Path, 5, RowNumbering::FromOne),
+        (DocumentIdRule::Content, 4, RowNumbering::Growing),
+    ] {
         let location = InputLocation::File(folder.path().into());
         let documents = open_dataset(&InputSpec { document_ids, ..InputSpec::new(location, None) }).unwrap();
         assert_kept(&format!("{document_ids:?}"), &*documents, &known(rows, &[], numbering));
@@ -164,7 +165,7 @@ fn what_sql_selects_keeps_the_contract_of_datasets() {
         assert_kept(condition, &*filtered(input, condition), &known(rows, bad, RowNumbering::Growing));
     }
     let columns = |input: Arc<dyn Dataset>, names: &[&str]| {
-        columns_dataset(input, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
+        select_columns(input, &names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>()).unwrap()
     };
     assert_kept(
         "columns of lines",
@@ -185,25 +186,25 @@ fn results_as_rows_keep_the_contract_of_datasets() {
     let folder = TempDir::new().unwrap();
     let envelopes = "{\"id\":1,\"row_number\":1,\"ok\":true,\"result\":{\"label\":\"x\",\"id\":7},\"error\":null}\n\
                      {\"id\":2,\"row_number\":2,\"ok\":true,\"result\":\"grün\",\"error\":null}\n";
-    let rows = result_rows(&write(&folder, "out.jsonl", envelopes)).unwrap();
+    let rows = open_result_rows(&write(&folder, "out.jsonl", envelopes)).unwrap();
     assert_kept("results", &*rows, &known(2, &[], RowNumbering::FromOne));
 }
 
 #[test]
 fn lines_keep_the_contract_of_sinks() {
     let folder = TempDir::new().unwrap();
-    for part in [RecordPart::Envelopes, RecordPart::Failures, RecordPart::Telemetry] {
+    for part in [SinkContent::Envelopes, SinkContent::Failures, SinkContent::Telemetry] {
         let path = write(&folder, "out.jsonl", "{\"from\":\"before\"}\ncut off");
         let mut sink = LineSink::append(&path, part, 18).unwrap();
         let line = |bytes: &[u8]| Some([bytes, b"\n"].concat());
         let facts = SinkFacts {
             written: Box::new(|| fs::read(&path).unwrap()),
             leaves: Box::new(move |published| match part {
-                RecordPart::Envelopes => line(published.envelope),
-                RecordPart::Failures if published.ok => None,
-                RecordPart::Failures => line(published.envelope),
+                SinkContent::Envelopes => line(published.envelope),
+                SinkContent::Failures if published.ok => None,
+                SinkContent::Failures => line(published.envelope),
                 // Rows without calls have little telemetry, and two of them may have the same.
-                RecordPart::Telemetry => line(published.telemetry),
+                SinkContent::Telemetry => line(published.telemetry),
             }),
         };
         let found = check_sink(&mut sink, &facts);

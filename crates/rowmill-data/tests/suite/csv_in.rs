@@ -6,14 +6,14 @@ use std::path::Path;
 use proptest::prelude::*;
 use rowmill_core::ports::ReadLimit;
 use rowmill_data::{
-    FieldDelimiter, InputFormat, InputLocation, InputSpec, open_dataset, unexpected_delimiter_of,
+    FieldDelimiter, InputFormat, InputLocation, InputSpec, open_dataset, overriding_delimiter_of,
 };
-use rowmill_types::{ProblemCode, SourceRow};
+use rowmill_types::{ProblemCode, RowReadResult};
 use tempfile::TempDir;
 
 const ROOM: ReadLimit = ReadLimit { rows: 3, bytes: 100 };
 
-fn read(path: &Path) -> Vec<SourceRow> {
+fn read(path: &Path) -> Vec<RowReadResult> {
     let mut source =
         open_dataset(&InputSpec::new(InputLocation::File(path.into()), None)).unwrap().open().unwrap();
     let mut rows = Vec::new();
@@ -21,7 +21,7 @@ fn read(path: &Path) -> Vec<SourceRow> {
     rows
 }
 
-fn number(row: &SourceRow) -> u64 {
+fn number(row: &RowReadResult) -> u64 {
     row.as_ref().map_or_else(|bad| bad.number, |row| row.number())
 }
 
@@ -60,7 +60,7 @@ proptest! {
         let numbers: Vec<u64> = rows.iter().map(number).collect();
         prop_assert!(numbers.is_sorted_by(|one, other| one < other));
         for row in rows.iter().flatten() {
-            prop_assert!(serde_json::from_str::<serde_json::Value>(row.text()).is_ok(), "{}", row.text());
+            prop_assert!(serde_json::from_str::<serde_json::Value>(row.json_text()).is_ok(), "{}", row.json_text());
             prop_assert_eq!(row.fields().count(), 3);
         }
     }
@@ -78,7 +78,7 @@ fn first(spec: &InputSpec) -> (String, Option<String>) {
     let data = open_dataset(spec).unwrap();
     let mut rows = Vec::new();
     data.open().unwrap().read(&mut rows, ROOM).unwrap();
-    (rows[0].as_ref().unwrap().text().to_owned(), data.read_notice().map(|notice| notice.to_string()))
+    (rows[0].as_ref().unwrap().json_text().to_owned(), data.read_notice().map(|notice| notice.to_string()))
 }
 
 #[test]
@@ -108,9 +108,9 @@ fn other_delimiters_are_recognised_and_reported_once() {
 fn a_named_delimiter_counts_and_is_refused_for_other_formats() {
     let (folder, spec) = csv("a;b,c\n1;2,3\n", Some(";"));
     assert_eq!(first(&spec), (r#"{"a":"1","b,c":"2,3"}"#.to_owned(), None));
-    assert_eq!(unexpected_delimiter_of(&spec).unwrap().unwrap().to_string(), ";");
+    assert_eq!(overriding_delimiter_of(&spec).unwrap().unwrap().to_string(), ";");
     let (_folder, same) = csv("a;b\n1;2\n", Some(";"));
-    assert_eq!(unexpected_delimiter_of(&same).unwrap(), None, "it changes no row");
+    assert_eq!(overriding_delimiter_of(&same).unwrap(), None, "it changes no row");
     let (_folder, tabs) = csv("a\tb\n1\t2\n", Some(","));
     assert_eq!(first(&tabs).0, "{\"a\\tb\":\"1\\t2\"}");
     let path = folder.path().join("rows.jsonl");
@@ -136,7 +136,7 @@ fn a_record_over_the_bound_is_one_failed_row_and_the_others_are_read() {
     fs::write(&path, format!("a,b\n1,2\n3,\"{long}\n\"\n4,5\n")).unwrap();
     let rows = read(&path);
     let texts: Vec<&str> =
-        rows.iter().map(|row| row.as_ref().map_or_else(|bad| &*bad.message, |row| row.text())).collect();
+        rows.iter().map(|row| row.as_ref().map_or_else(|bad| &*bad.message, |row| row.json_text())).collect();
     let failed = "Row 3: longer than 64 MiB (the record starts on line 3 of the input)";
     assert_eq!(texts, [r#"{"a":"1","b":"2"}"#, failed, r#"{"a":"4","b":"5"}"#]);
 }

@@ -4,35 +4,35 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use rowmill_core::ports::{Dataset, DatasetPart, ReadLimit, RowSource};
-use rowmill_data::{DocumentIds, InputFormat, InputLocation, InputSpec, open_dataset};
+use rowmill_core::ports::{Dataset, ReadLimit, RequestedDatasetPart, RowSource};
+use rowmill_data::{DocumentIdRule, InputFormat, InputLocation, InputSpec, open_dataset};
 use rowmill_testkit::sample_files as made;
-use rowmill_types::{ErrorKind, ProblemCode, SourceRow};
+use rowmill_types::{ProblemCode, RowErrorKind, RowReadResult};
 use serde_json::{Value, json};
 
 const ROOM: ReadLimit = ReadLimit { rows: 100, bytes: 1 << 20 };
 
-fn documents(folder: &Path, document_ids: DocumentIds) -> Arc<dyn Dataset> {
+fn documents(folder: &Path, document_ids: DocumentIdRule) -> Arc<dyn Dataset> {
     let input = InputSpec::new(InputLocation::File(folder.into()), None);
     open_dataset(&InputSpec { document_ids, ..input }).unwrap()
 }
 
-fn all(mut source: Box<dyn RowSource>) -> Vec<SourceRow> {
+fn all(mut source: Box<dyn RowSource>) -> Vec<RowReadResult> {
     let mut rows = Vec::new();
     while source.read(&mut rows, ROOM).unwrap() {}
     rows
 }
 
-fn values(rows: &[SourceRow]) -> Vec<Value> {
-    rows.iter().map(|row| serde_json::from_str(row.as_ref().unwrap().text()).unwrap()).collect()
+fn values(rows: &[RowReadResult]) -> Vec<Value> {
+    rows.iter().map(|row| serde_json::from_str(row.as_ref().unwrap().json_text()).unwrap()).collect()
 }
 
-fn column(rows: &[SourceRow], name: &str) -> Vec<String> {
+fn column(rows: &[RowReadResult], name: &str) -> Vec<String> {
     values(rows).iter().map(|row| row[name].as_str().unwrap().to_owned()).collect()
 }
 
 fn names(folder: &Path) -> Vec<String> {
-    let rows = all(documents(folder, DocumentIds::Path).open().unwrap());
+    let rows = all(documents(folder, DocumentIdRule::Path).open().unwrap());
     let inside = |path: String| path.strip_prefix(&format!("{}/", folder.display())).unwrap().to_owned();
     column(&rows, "path").into_iter().map(inside).collect()
 }
@@ -70,7 +70,7 @@ fn every_file_is_a_row_that_says_what_it_is() {
     let modified = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_700_000_000);
     let scan = fs::File::options().append(true).open(folder.path().join("b/\"scan\".pdf")).unwrap();
     scan.set_modified(modified).unwrap();
-    let data = documents(folder.path(), DocumentIds::Path);
+    let data = documents(folder.path(), DocumentIdRule::Path);
     let rows = all(data.open().unwrap());
     assert_eq!(
         column(&rows, "media_type"),
@@ -116,7 +116,7 @@ fn files_come_in_the_order_of_their_paths_without_hidden_ones() {
 #[test]
 fn a_relative_folder_gives_relative_paths() {
     // The tests run in the folder of the crate.
-    let rows = all(documents(Path::new("tests/suite/remote_support"), DocumentIds::Path).open().unwrap());
+    let rows = all(documents(Path::new("tests/suite/remote_support"), DocumentIdRule::Path).open().unwrap());
     assert_eq!(column(&rows, "path"), ["tests/suite/remote_support/mod.rs"]);
 }
 
@@ -147,7 +147,7 @@ fn a_file_that_cannot_be_read_is_a_failed_row_and_never_left_out() {
     write(folder.path(), &[("a.txt", b"a"), ("closed.txt", b"c"), ("gone.txt", b"g"), ("z.txt", b"z")]);
     std::os::unix::fs::symlink("nowhere", folder.path().join("dangling")).unwrap();
     fs::write(folder.path().join(std::ffi::OsStr::from_bytes(b"h\xff.txt")), "x").unwrap();
-    let data = documents(folder.path(), DocumentIds::Content);
+    let data = documents(folder.path(), DocumentIdRule::Content);
     fs::remove_file(folder.path().join("gone.txt")).unwrap();
     let closed = folder.path().join("closed.txt");
     fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
@@ -161,7 +161,7 @@ fn a_file_that_cannot_be_read_is_a_failed_row_and_never_left_out() {
     assert_eq!(numbers, [1, 2, 3, 4, 5, 6]);
     let message = |at: usize| {
         let bad = rows[at].as_ref().unwrap_err();
-        assert_eq!(bad.kind, ErrorKind::Attachment);
+        assert_eq!(bad.kind, RowErrorKind::Attachment);
         bad.message.replace(&format!("{}/", folder.path().display()), "")
     };
     if !readable {
@@ -177,7 +177,7 @@ fn a_file_that_cannot_be_read_is_a_failed_row_and_never_left_out() {
 fn with_ids_by_content_copies_are_left_out_and_reported() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[("a", b"one"), ("b", b"two"), ("c", b"one"), ("d", b"one"), ("e", b"three")]);
-    let data = documents(folder.path(), DocumentIds::Content);
+    let data = documents(folder.path(), DocumentIdRule::Content);
     assert_eq!((data.count().unwrap(), data.read_notice()), (None, None));
     let rows = all(data.open().unwrap());
     assert_eq!(column(&rows, "name"), ["a", "b", "e"]);
@@ -194,8 +194,8 @@ fn with_ids_by_content_copies_are_left_out_and_reported() {
     assert_eq!(column(&all(source), "name"), ["e"]);
     assert_eq!(data.open().unwrap().skip(9).unwrap(), 3);
     assert_eq!(data.read_notice().as_deref(), Some(expected.as_str()), "what was told once is not added up");
-    assert_eq!(all(documents(folder.path(), DocumentIds::Path).open().unwrap()).len(), 5);
-    assert_eq!((DocumentIds::Path.field(), DocumentIds::Content.field()), ("path", "digest"));
+    assert_eq!(all(documents(folder.path(), DocumentIdRule::Path).open().unwrap()).len(), 5);
+    assert_eq!((DocumentIdRule::Path.field(), DocumentIdRule::Content.field()), ("path", "digest"));
 }
 
 #[test]
@@ -204,7 +204,7 @@ fn a_read_hands_on_after_its_room_and_after_much_work() {
     for name in ["a", "b", "c", "d"] {
         fs::File::create(folder.path().join(name)).unwrap().set_len(20 << 20).unwrap();
     }
-    let data = documents(folder.path(), DocumentIds::Path);
+    let data = documents(folder.path(), DocumentIdRule::Path);
     let mut rows = Vec::new();
     assert!(data.open().unwrap().read(&mut rows, ReadLimit { rows: 1, ..ROOM }).unwrap());
     assert_eq!(rows.len(), 1);
@@ -228,8 +228,11 @@ fn a_digest_that_nobody_asks_for_is_not_made() {
     let huge = folder.path().join("huge.bin");
     // Reading this file would take longer than any test may.
     fs::File::create(&huge).unwrap().set_len(1 << 40).unwrap();
-    let data = documents(folder.path(), DocumentIds::Path);
-    let part = DatasetPart { columns: Some(vec!["name".into(), "size".into()]), ..DatasetPart::default() };
+    let data = documents(folder.path(), DocumentIdRule::Path);
+    let part = RequestedDatasetPart {
+        columns: Some(vec!["name".into(), "size".into()]),
+        ..RequestedDatasetPart::default()
+    };
     let rows = values(&all(data.open_part(&part).unwrap()));
     assert_eq!(
         (&rows[0]["size"], rows[0].get("digest"), rows[0].get("media_type")),
@@ -242,9 +245,9 @@ fn a_digest_that_nobody_asks_for_is_not_made() {
 fn a_growing_folder_stays_the_same_input() {
     let folder = tempfile::tempdir().unwrap();
     write(folder.path(), &[("a.txt", b"a")]);
-    let before = documents(folder.path(), DocumentIds::Content).identity().unwrap();
+    let before = documents(folder.path(), DocumentIdRule::Content).identity().unwrap();
     write(folder.path(), &[("b.txt", b"b")]);
-    assert_eq!(documents(folder.path(), DocumentIds::Content).identity().unwrap(), before);
+    assert_eq!(documents(folder.path(), DocumentIdRule::Content).identity().unwrap(), before);
 }
 
 #[test]

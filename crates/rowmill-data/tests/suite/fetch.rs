@@ -4,7 +4,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::remote_support::{Machine, bytes, header};
 use rowmill_data::{
-    FetchPurpose, FetchSettings, FetchStep, Fetcher, InputLocation, InputSpec, fetch_to_disk, open_dataset,
+    FetchEventKind, FetchPurpose, FetchSettings, Fetcher, InputLocation, InputSpec, fetch_to_disk,
+    open_dataset,
 };
 use rowmill_http::HttpClient;
 use rowmill_testkit::hub::{AnswerDamage, HubPort, PlainPage};
@@ -44,11 +45,11 @@ async fn a_file_is_fetched_once_and_asked_about_afterwards() {
         assert_eq!(std::fs::read(&first.files[0].path).unwrap(), b"{\"n\":1}\n");
         assert_eq!(
             machine.steps(),
-            [FetchStep::Started { done: 0, total: Some(8) }, FetchStep::Finished { bytes: 8 }]
+            [FetchEventKind::Started { done: 0, total: Some(8) }, FetchEventKind::Finished { bytes: 8 }]
         );
 
         assert_eq!(machine.rows(&address).await.unwrap(), first);
-        assert_eq!(machine.steps(), [FetchStep::AlreadyCached { bytes: 8 }]);
+        assert_eq!(machine.steps(), [FetchEventKind::AlreadyCached { bytes: 8 }]);
 
         machine.hub.page("/a/rows.jsonl", page("{\"n\":2}\n", &[(name, "Tue, \"other\"")]));
         let changed = machine.rows(&address).await.unwrap();
@@ -238,6 +239,6 @@ async fn commands_that_fetch_the_same_file_at_once_fetch_it_once() {
     for (_, content) in [one, two, three] {
         assert_eq!(content, whole);
     }
-    let finished = |step: &FetchStep| matches!(step, FetchStep::Finished { .. });
+    let finished = |step: &FetchEventKind| matches!(step, FetchEventKind::Finished { .. });
     assert_eq!(machine.steps().iter().filter(|step| finished(step)).count(), 1);
 }

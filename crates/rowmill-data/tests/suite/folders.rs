@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use arrow_array::{Int64Array, StringArray};
 use rowmill_core::ports::{
-    ColumnCondition, ColumnKind, ComparisonOperator, Dataset, DatasetColumn, DatasetPart, ReadLimit,
-    ScalarValue,
+    ColumnCondition, ColumnKind, ComparisonOperator, ComparisonValue, Dataset, DatasetColumn, ReadLimit,
+    RequestedDatasetPart,
 };
 use rowmill_data::{
-    InputFormat, InputLocation, InputSpec, SqlSettings, local_files, open_dataset, sql_dataset,
+    InputFormat, InputLocation, InputSpec, SqlSettings, local_input_files, open_dataset, sql_dataset,
 };
 use rowmill_types::ProblemCode;
 use tempfile::TempDir;
@@ -31,15 +31,15 @@ fn open(folder: &Path) -> Arc<dyn Dataset> {
     open_dataset(&InputSpec::new(InputLocation::File(folder.into()), None)).unwrap()
 }
 
-fn rows(data: &dyn Dataset, part: &DatasetPart) -> Vec<String> {
+fn rows(data: &dyn Dataset, part: &RequestedDatasetPart) -> Vec<String> {
     let mut source = data.open_part(part).unwrap();
     let mut rows = Vec::new();
     while source.read(&mut rows, ROOM).unwrap() {}
-    rows.into_iter().map(|row| row.unwrap().text().to_owned()).collect()
+    rows.into_iter().map(|row| row.unwrap().json_text().to_owned()).collect()
 }
 
 fn all(folder: &Path) -> Vec<String> {
-    rows(&*open(folder), &DatasetPart::default())
+    rows(&*open(folder), &RequestedDatasetPart::default())
 }
 
 #[test]
@@ -80,12 +80,12 @@ fn a_folder_without_parts_is_refused_and_one_of_other_files_has_documents() {
     let documents = home.path().join("papers");
     write(&documents, &[("year=2026/a.txt", "x"), ("year=2026/rows.csv", "a\n")]);
     let spec = InputSpec::new(InputLocation::File(documents), None);
-    assert_eq!(local_files(&spec).unwrap().unwrap().1, InputFormat::Documents);
+    assert_eq!(local_input_files(&spec).unwrap().unwrap().1, InputFormat::Documents);
     let named = InputSpec {
         format: Some(InputFormat::Documents),
         ..InputSpec::new(InputLocation::File(empty), None)
     };
-    assert_eq!(local_files(&named).unwrap().unwrap().1, InputFormat::Documents);
+    assert_eq!(local_input_files(&named).unwrap().unwrap().1, InputFormat::Documents);
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn the_same_file_in_another_folder_is_another_input() {
     assert_ne!(open(&folder).identity().unwrap(), before);
 }
 
-fn condition(column: &str, comparison: ComparisonOperator, value: ScalarValue) -> ColumnCondition {
+fn condition(column: &str, comparison: ComparisonOperator, value: ComparisonValue) -> ColumnCondition {
     ColumnCondition { column: column.into(), comparison, value }
 }
 
@@ -154,16 +154,16 @@ fn parquet_in_folders_has_typed_columns_that_are_selected_and_compared() {
     );
     assert_eq!(data.count().unwrap(), Some(6));
     assert_eq!(
-        rows(&*data, &DatasetPart::default())[..2],
+        rows(&*data, &RequestedDatasetPart::default())[..2],
         [r#"{"kind":"a","n":0,"year":2025}"#, r#"{"kind":"a","n":1,"year":2025}"#]
     );
-    let part = |columns: &[&str], conditions| DatasetPart {
+    let part = |columns: &[&str], conditions| RequestedDatasetPart {
         columns: Some(columns.iter().map(|name| (*name).to_owned()).collect()),
         conditions,
     };
-    let late = condition("year", ComparisonOperator::AtLeast, ScalarValue::Integer(2026));
+    let late = condition("year", ComparisonOperator::AtLeast, ComparisonValue::Integer(2026));
     assert_eq!(rows(&*data, &part(&["year"], vec![late.clone()])), [r#"{"year":2026}"#; 4]);
-    let of_c = condition("kind", ComparisonOperator::Equal, ScalarValue::Text("c".into()));
+    let of_c = condition("kind", ComparisonOperator::Equal, ComparisonValue::Text("c".into()));
     let found = rows(&*data, &part(&["n"], vec![late, of_c]));
     assert_eq!(found, [r#"{"n":20}"#, r#"{"n":21}"#]);
 }
@@ -192,7 +192,7 @@ fn columns_that_folders_name_have_types_in_queries_over_parquet() {
         let settings = SqlSettings { temp: temp.path(), types: &[] };
         rows(
             &*sql_dataset(Arc::clone(&input), sql, &settings, Arc::new(|_| ())).unwrap(),
-            &DatasetPart::default(),
+            &RequestedDatasetPart::default(),
         )
     };
     assert_eq!(

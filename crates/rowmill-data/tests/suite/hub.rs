@@ -1,7 +1,7 @@
 //! Datasets of the hub: which file is selected, who may read it, and whether it arrived intact.
 
 use crate::remote_support::{Machine, bytes, header};
-use rowmill_data::{FetchPurpose, FetchStep, Fetcher, load_text};
+use rowmill_data::{FetchEventKind, FetchPurpose, Fetcher, load_text};
 use rowmill_http::HttpClient;
 use rowmill_testkit::hub::{AnswerDamage, FileKind, HubPort};
 use rowmill_types::{ProblemCode, Setting};
@@ -165,7 +165,7 @@ async fn configurations_and_splits_are_chosen_and_never_guessed() {
         machine
             .steps()
             .iter()
-            .any(|step| matches!(step, FetchStep::Warning(text) if text.contains("only the beginning")))
+            .any(|step| matches!(step, FetchEventKind::Warning(text) if text.contains("only the beginning")))
     );
     for (query, why) in [
         ("?split=train", "has several configurations"),

@@ -2,7 +2,7 @@
 
 use rowmill_core::ports::{ReadLimit, RowSource};
 use rowmill_data::{InputLocation, InputSpec, open_dataset};
-use rowmill_types::{Problem, ProblemCode, SourceRow};
+use rowmill_types::{Problem, ProblemCode, RowReadResult};
 
 const ROOM: ReadLimit = ReadLimit { rows: 2, bytes: 1 << 20 };
 
@@ -18,8 +18,8 @@ fn read(bytes: &[u8]) -> Result<Vec<String>, Problem> {
     let mut rows = Vec::new();
     while source.read(&mut rows, ROOM)? {}
     assert!(!source.read(&mut rows, ROOM)?, "the end stays the end");
-    let show = |row: &SourceRow| match row {
-        Ok(row) => format!("{} {}", row.number(), row.text()),
+    let show = |row: &RowReadResult| match row {
+        Ok(row) => format!("{} {}", row.number(), row.json_text()),
         Err(bad) => format!("{} {} {}", bad.number, bad.kind, bad.message),
     };
     Ok(rows.iter().map(show).collect())

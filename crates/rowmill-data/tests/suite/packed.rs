@@ -45,7 +45,7 @@ fn read(format: InputFormat, bytes: &[u8]) -> (Vec<String>, Option<Problem>) {
     if problem.is_none() {
         assert_eq!(source.position().read, total, "progress reaches the packed size");
     }
-    (rows.into_iter().map(|row| row.unwrap().text().to_owned()).collect(), problem)
+    (rows.into_iter().map(|row| row.unwrap().json_text().to_owned()).collect(), problem)
 }
 
 #[test]

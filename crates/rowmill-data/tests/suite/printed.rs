@@ -9,7 +9,7 @@ pub(crate) fn printed_by(test: &str) -> Option<String> {
     if std::env::var_os(PANICS_HERE).is_some() {
         let usual = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            if !rowmill_data::in_foreign_code() {
+            if !rowmill_data::is_in_foreign_code() {
                 usual(panic);
             }
         }));

@@ -1,13 +1,13 @@
 //! Rows are read from real files in each format, and invalid ones are reported.
 
 use proptest::prelude::*;
-use rowmill_core::ports::{ReadLimit, ReadPosition};
+use rowmill_core::ports::{InputReadProgress, ReadLimit};
 use rowmill_data::{InputFormat, InputLocation, InputSpec, open_dataset};
-use rowmill_types::{ErrorKind, SourceRow};
+use rowmill_types::{RowErrorKind, RowReadResult};
 
 const ROOM: ReadLimit = ReadLimit { rows: 7, bytes: 1 << 20 };
 
-fn read(format: InputFormat, bytes: &[u8]) -> Vec<SourceRow> {
+fn read(format: InputFormat, bytes: &[u8]) -> Vec<RowReadResult> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("rows");
     std::fs::write(&path, bytes).unwrap();
@@ -29,9 +29,9 @@ fn read(format: InputFormat, bytes: &[u8]) -> Vec<SourceRow> {
 }
 
 /// The number and the text of each row, or the number, type and message of a bad one.
-fn shown(rows: &[SourceRow]) -> Vec<String> {
-    let show = |row: &SourceRow| match row {
-        Ok(row) => format!("{} {}", row.number(), row.text()),
+fn shown(rows: &[RowReadResult]) -> Vec<String> {
+    let show = |row: &RowReadResult| match row {
+        Ok(row) => format!("{} {}", row.number(), row.json_text()),
         Err(bad) => format!("{} {} {}", bad.number, bad.kind, bad.message),
     };
     rows.iter().map(show).collect()
@@ -203,7 +203,7 @@ fn the_position_reaches_the_end_of_the_file() {
     std::fs::write(&path, "{\"a\":1}\n{\"a\":2}\n").unwrap();
     let data = open_dataset(&InputSpec::new(InputLocation::File(path), None)).unwrap();
     let mut source = data.open().unwrap();
-    assert_eq!(source.position(), ReadPosition { read: 0, total: Some(16) });
+    assert_eq!(source.position(), InputReadProgress { read: 0, total: Some(16) });
     let mut rows = Vec::new();
     source.read(&mut rows, ReadLimit { rows: 1, bytes: 1000 }).unwrap();
     assert_eq!(source.position().read, 8);
@@ -225,8 +225,8 @@ proptest! {
             prop_assert!(numbers.windows(2).all(|pair| pair[0] < pair[1]), "{:?}", numbers);
             for row in &rows {
                 match row {
-                    Ok(row) => prop_assert!(rowmill_types::Row::parse(row.number(), row.text().into()).as_ref() == Ok(row)),
-                    Err(bad) => prop_assert!(matches!(bad.kind, ErrorKind::InvalidJson | ErrorKind::InvalidRow)),
+                    Ok(row) => prop_assert!(rowmill_types::Row::parse(row.number(), row.json_text().into()).as_ref() == Ok(row)),
+                    Err(bad) => prop_assert!(matches!(bad.kind, RowErrorKind::InvalidJson | RowErrorKind::InvalidRow)),
                 }
             }
         }

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use rowmill_core::ports::{Dataset, ReadLimit, ReadPosition};
+use rowmill_core::ports::{Dataset, InputReadProgress, ReadLimit};
 use rowmill_data::{FileList, InputFile, InputFormat, InputLocation, InputSpec, open_dataset};
-use rowmill_types::{Problem, ProblemCode, SourceRow};
+use rowmill_types::{Problem, ProblemCode, RowReadResult};
 use tempfile::TempDir;
 
 /// A folder with these files.
@@ -23,11 +23,11 @@ fn spec(folder: &Path, pattern: &str, format: Option<InputFormat>) -> InputSpec 
     InputSpec::new(InputLocation::parse(&text).unwrap(), format)
 }
 
-fn rows(data: &dyn Dataset, room: usize) -> Vec<SourceRow> {
+fn rows(data: &dyn Dataset, room: usize) -> Vec<RowReadResult> {
     let mut source = data.open().unwrap();
     let mut rows = Vec::new();
     while source.read(&mut rows, ReadLimit { rows: room, bytes: 1 << 20 }).unwrap() {}
-    let ReadPosition { read, total } = source.position();
+    let InputReadProgress { read, total } = source.position();
     assert_eq!(Some(read), total, "progress reaches the size of all files");
     rows
 }
@@ -37,8 +37,8 @@ fn shown(folder: &Path, pattern: &str, room: usize) -> Vec<String> {
     let data = open_dataset(&spec(folder, pattern, None)).unwrap();
     assert!(data.is_rereadable());
     let prefix = format!("{}/", folder.display());
-    let show = |row: &SourceRow| match row {
-        Ok(row) => format!("{} {}", row.number(), row.text()),
+    let show = |row: &RowReadResult| match row {
+        Ok(row) => format!("{} {}", row.number(), row.json_text()),
         Err(bad) => format!("{} {} {}", bad.number, bad.kind, bad.message.replace(&prefix, "")),
     };
     rows(&*data, room).iter().map(show).collect()

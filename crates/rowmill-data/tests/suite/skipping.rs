@@ -5,9 +5,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use rowmill_core::ports::{Dataset, ReadLimit, RowSource};
 use rowmill_data::{FileList, InputFile, InputFormat, InputLocation, InputSpec, open_dataset};
-use rowmill_types::SourceRow;
+use rowmill_types::RowReadResult;
 
-fn rest(source: &mut dyn RowSource) -> Vec<SourceRow> {
+fn rest(source: &mut dyn RowSource) -> Vec<RowReadResult> {
     let mut rows = Vec::new();
     while source.read(&mut rows, ReadLimit { rows: 3, bytes: 1 << 20 }).unwrap() {}
     rows

@@ -3,8 +3,8 @@
 use std::fs;
 
 use crate::tables_support::{Desk, PLAIN, columns, failed, ok, records};
-use rowmill_data::output::OutputClaim;
-use rowmill_data::table::{InputColumns, TableFormat, TableLayout, TableTarget};
+use rowmill_data::output::OutputClaimMode;
+use rowmill_data::table::{InputRowInclusion, TableFormat, TableLayout, TableTarget};
 use rowmill_types::ProblemCode;
 use serde_json::json;
 
@@ -166,7 +166,7 @@ fn the_columns_of_a_table_without_rows_come_from_the_schema() {
 fn input_rows_become_columns_of_their_own() {
     let with_input = ok(1, r#"{"a":1}"#).replacen("}\n", ",\"input\":{\"a\":\"x\",\"id\":7}}\n", 1);
     let desk = Desk::new(&[with_input]);
-    let kept = (TableLayout::Envelope, InputColumns::Included);
+    let kept = (TableLayout::Envelope, InputRowInclusion::Included);
     assert_eq!(
         desk.text(TableFormat::Csv, kept),
         "id,row_number,ok,a,error_type,error_message,input.a,input.id\n1,1,true,1,,,x,7\n"
@@ -189,7 +189,7 @@ fn a_flat_table_has_the_input_then_the_result_then_the_envelope() {
         failed(2).replacen("}\n", ",\"input\":{\"text\":\"u\",\"input_label\":\"kept\"}}\n", 1),
         failed(3).replacen("}\n", ",\"input\":null}\n", 1),
     ]);
-    let flat = (TableLayout::Flat, InputColumns::Excluded);
+    let flat = (TableLayout::Flat, InputRowInclusion::Excluded);
     assert_eq!(
         desk.text(TableFormat::Jsonl, flat),
         concat!(
@@ -211,7 +211,7 @@ fn a_flat_table_of_envelopes_without_input_rows_is_refused() {
     let desk = Desk::new(&[ok(1, "1"), ok(2, "2").replacen("}\n", ",\"input\":{}}\n", 1)]);
     let target = TableTarget::File(desk.path("out.csv"));
     let problem =
-        desk.draft(TableFormat::Csv, (TableLayout::Flat, InputColumns::Included), &target).unwrap_err();
+        desk.draft(TableFormat::Csv, (TableLayout::Flat, InputRowInclusion::Included), &target).unwrap_err();
     assert_eq!(problem.code, ProblemCode::RunUnusable);
     assert_eq!(
         problem.message,
@@ -236,14 +236,14 @@ fn nothing_is_in_its_place_before_a_draft_is_published_and_what_came_meanwhile_s
 
     let draft = desk.draft(TableFormat::Csv, PLAIN, &target).unwrap();
     fs::write(desk.path("out.csv"), "mine").unwrap();
-    let problem = draft.publish(OutputClaim::New).unwrap_err();
+    let problem = draft.publish(OutputClaimMode::New).unwrap_err();
     assert_eq!(problem.code, ProblemCode::OutputExists);
     assert_eq!(fs::read_to_string(desk.path("out.csv")).unwrap(), "mine");
     assert_eq!(desk.names(), ["envelopes.jsonl", "out.csv"]);
 
     std::os::unix::fs::symlink("out.csv", desk.path("link.csv")).unwrap();
     let target = TableTarget::File(desk.path("link.csv"));
-    desk.draft(TableFormat::Csv, PLAIN, &target).unwrap().publish(OutputClaim::Overwrite).unwrap();
+    desk.draft(TableFormat::Csv, PLAIN, &target).unwrap().publish(OutputClaimMode::Overwrite).unwrap();
     assert!(desk.path("link.csv").is_symlink(), "a link stays a link");
     assert!(fs::read_to_string(desk.path("out.csv")).unwrap().starts_with("id,"));
 }
@@ -263,7 +263,7 @@ fn a_split_table_has_a_file_for_each_value_and_replaces_only_its_own_files() {
     ]);
     let draft = desk.draft(TableFormat::Csv, PLAIN, &target(&desk)).unwrap();
     assert_eq!((draft.rows, draft.files), (6, 4));
-    draft.publish(OutputClaim::New).unwrap();
+    draft.publish(OutputClaimMode::New).unwrap();
     let part = |name: &str| fs::read_to_string(desk.path("parts").join(name)).unwrap();
     assert_eq!(
         part("a.csv"),
@@ -275,7 +275,11 @@ fn a_split_table_has_a_file_for_each_value_and_replaces_only_its_own_files() {
 
     fs::write(desk.path("parts/notes.txt"), "mine").unwrap();
     let again = Desk::at(desk, &[label(1, "\"a\""), label(2, "\"c\"")]);
-    again.draft(TableFormat::Parquet, PLAIN, &target(&again)).unwrap().publish(OutputClaim::Resume).unwrap();
+    again
+        .draft(TableFormat::Parquet, PLAIN, &target(&again))
+        .unwrap()
+        .publish(OutputClaimMode::Resume)
+        .unwrap();
     let mut names = again.names_in("parts");
     names.retain(|name| !name.starts_with('.'));
     assert_eq!(names, ["a.parquet", "c.parquet", "notes.txt"]);

@@ -7,14 +7,16 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use rowmill_core::agent::{
-    AgentDefinition, AgentGraph, AgentKind, AgentSettings, AgentTool, StepEvent, ToolRouting,
+    AgentDefinition, AgentGraph, AgentGraphTool, AgentKind, AgentSettings, StepEvent, ToolCallAction,
 };
 use rowmill_core::answer_key::answer_key;
-use rowmill_core::limits::{Budget, BudgetLimits, Parallelism, RunShareSettings, Spend};
-use rowmill_core::ports::{HookCall, HookRunner, ToolFailure, ToolHost, ToolPermit, ToolRequest, TurnEvent};
+use rowmill_core::limits::{Budget, BudgetLimits, CallParallelism, RunPaceSettings, Spend};
+use rowmill_core::ports::{
+    HookCall, HookRunner, RowStepEvent, ToolFailure, ToolHost, ToolPermit, ToolRequest,
+};
 use rowmill_core::record::CallReport;
 use rowmill_core::redact::Redactor;
-use rowmill_engine::{ModelEndpoint, ToolAccess, run_plan};
+use rowmill_engine::{ModelEndpoint, ToolSetup, execute_run};
 use rowmill_testkit::{FakeModel, fake_answer};
 use rowmill_types::{
     CallTiming, Completion, FinishReason, Message, Money, RowId, Secret, TokenUsage, ToolCall, ToolOutput,
@@ -63,12 +65,12 @@ impl ToolHost for FakeTools {
     }
 }
 
-fn tool(name: &str) -> AgentTool {
-    AgentTool {
+fn tool(name: &str) -> AgentGraphTool {
+    AgentGraphTool {
         spec: ToolSpec { name: name.into(), description: None, schema: json!({"type": "object"}) },
         host_name: name.into(),
         arguments: None,
-        route: ToolRouting::Call,
+        route: ToolCallAction::Call,
         idempotent: name == "look",
         timeout: Duration::from_secs(30),
     }
@@ -87,14 +89,14 @@ fn calls(names: &[&str]) -> Completion {
 fn bench(rows: usize, model: FakeModel) -> (Bench, Arc<FakeModel>) {
     let model = Arc::new(model);
     let mut bench = Bench::new(rows, model.clone());
-    let tools: Vec<AgentTool> = ["look", "write", "panic", "hang", "long"].map(tool).into();
+    let tools: Vec<AgentGraphTool> = ["look", "write", "panic", "hang", "long"].map(tool).into();
     let agent =
         AgentSettings { tools: (0..tools.len()).collect(), max_iterations: 9, ..AgentSettings::default() };
     let agent_index =
         AgentDefinition { name: "agent".into(), description: String::new(), kind: AgentKind::Agent(agent) };
     bench.row_worker().graph = Arc::new(AgentGraph::new(vec![agent_index], tools, 0, None).unwrap());
     let host = Arc::new(FakeTools(bench.log()));
-    bench.row_worker().tools = Some(ToolAccess { host, hooks: None, result_limit: 101 });
+    bench.row_worker().tools = Some(ToolSetup { host, hooks: None, result_limit: 101 });
     (bench, model)
 }
 
@@ -105,7 +107,7 @@ async fn a_row_is_on_record_before_its_tools_are_released_and_turns_before_what_
     let (mut bench, _) = bench(1, model);
     bench.plan.worker.checkpoint = true;
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"]);
     let log = &watched.log;
     let order = ["turn answered of 1", "turn tool_started of 1", "call write for 1", "ledger 1", "release 1"];
@@ -123,7 +125,7 @@ async fn a_row_is_on_record_before_its_tools_are_released_and_turns_before_what_
 async fn without_checkpoints_no_turn_is_written() {
     let model = FakeModel::default().script("1", vec![Ok(calls(&["write"])), Ok(fake_answer("done"))]);
     let (plan, watched) = bench(1, model).0.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert!(!watched.log.lines().iter().any(|line| line.starts_with("turn ")));
     assert_eq!(watched.outcomes(), ["ok"]);
 }
@@ -136,7 +138,7 @@ async fn a_tool_that_hangs_panics_or_says_too_much_is_the_trouble_of_its_row_alo
         .script("3", vec![Ok(calls(&["long"])), Ok(fake_answer("went on"))]);
     let (bench, model) = bench(4, model);
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok", "InternalError", "ok", "ok"]);
     let reported = |prompt: &str| {
         let seen = model.seen();
@@ -157,7 +159,7 @@ async fn a_row_never_spends_more_than_it_may() {
     bench.row_worker().model_roles = vec![model_role(vec![bounded])];
     bench.plan.worker.row_budget = BudgetLimits { cost: None, tokens: Some(680) };
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["RowLimit"]);
     let used: u64 = 10 * model.seen().len() as u64;
     assert!(used <= 680 && !model.seen().is_empty(), "{used}");
@@ -181,7 +183,7 @@ async fn a_turn_that_the_budget_cut_is_asked_again_before_any_tool_is_called() {
     bench.plan.worker.checkpoint = true;
     bench.plan.worker.retry.retries = 0;
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!((watched.outcomes(), end.tally.calls), (vec!["ok".to_owned()], 3));
     let seen = model.seen();
     let message: Vec<usize> = seen.iter().map(|request| request.messages.len()).collect();
@@ -213,12 +215,12 @@ async fn a_row_goes_on_with_its_own_turns_wherever_it_is_now_and_only_if_it_asks
         let (row, id) = (7, RowId::Number(2));
         let asked = answer_key("", &[Message::user(asked)]);
         let mut line = Vec::new();
-        TurnEvent { row, id: id.clone(), answer_key: asked, step_event }.write(&mut line);
-        bench.plan.resume.add_turn(&id, ledger.holds(&line));
+        RowStepEvent { row, id: id.clone(), answer_key: asked, step_event }.write(&mut line);
+        bench.plan.resume.add_step_event_record(&id, ledger.holds(&line));
         bench.plan.ledger = ledger.open();
         bench.plan.worker.checkpoint = true;
         let (plan, watched) = bench.split();
-        run_plan(plan).await.unwrap();
+        execute_run(plan).await.unwrap();
         assert_eq!(watched.outcomes(), ["ok", "ok"]);
         let seen: Vec<(String, usize)> = model
             .seen()
@@ -256,7 +258,7 @@ async fn a_run_counts_its_own_calls_and_not_those_of_turns_before_it() {
     recall(&mut bench, &ledger, "1", &answered);
     bench.plan.ledger = ledger.open();
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!((watched.outcomes(), model.seen().len()), (vec!["ok".to_owned()], 1));
     let numbers = end.tally.summary_numbers(end.duration);
     assert_eq!((numbers.calls.made, numbers.cost.usd, numbers.usage.total_tokens), (1, Money::ZERO, 13));
@@ -269,8 +271,8 @@ fn recall(bench: &mut Bench, ledger: &FakeLedger, number: &str, happened: &StepE
     let (row, asked) = (number.parse().unwrap(), answer_key("", &[Message::user(number)]));
     let id = RowId::Number(row);
     let mut line = Vec::new();
-    TurnEvent { row, id: id.clone(), answer_key: asked, step_event }.write(&mut line);
-    bench.plan.resume.add_turn(&id, ledger.holds(&line));
+    RowStepEvent { row, id: id.clone(), answer_key: asked, step_event }.write(&mut line);
+    bench.plan.resume.add_step_event_record(&id, ledger.holds(&line));
     bench.plan.worker.checkpoint = true;
 }
 
@@ -288,7 +290,7 @@ async fn waiting_for_its_turn_is_not_the_tools_time() {
     let (mut bench, model) = bench(1, model);
     bench.plan.worker.row_timeout = Some(Duration::from_secs(60));
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"], "an hour in the queue is no timeout");
     let message = model.seen().last().unwrap().messages.last().unwrap().text.clone();
     assert_eq!(message, "write gave {\"waits\":1}");
@@ -303,7 +305,7 @@ async fn a_call_that_never_left_is_a_certain_failure_and_leaves_no_mark() {
     let (mut bench, model) = bench(1, model);
     bench.plan.worker.checkpoint = true;
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     let message = model.seen().last().unwrap().messages.last().unwrap().text.clone();
     assert_eq!(message, "the tool failed: connection refused");
     let kept: Vec<String> =
@@ -326,7 +328,7 @@ async fn secrets_are_in_no_result_no_error_and_no_kept_turn() {
     bench.plan.worker.redactor = Redactor::new([&Secret::new(SECRET)]).unwrap();
     let redactor = bench.plan.worker.redactor.clone();
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.envelopes()[0]["result"], "it is ***");
     assert!(
         redactor.replaced_count() >= 3,
@@ -346,7 +348,7 @@ async fn a_row_that_is_aborted_while_its_tool_runs_tells_everything_that_was_pai
         let stop = bench.plan.stop.clone();
         let (plan, watched) = bench.split();
         let log = watched.log.clone();
-        let (end, ()) = tokio::join!(run_plan(plan), async {
+        let (end, ()) = tokio::join!(execute_run(plan), async {
             log.until(|log| log.lines().iter().any(|line| line == "call hang for 1")).await;
             stop.abort();
         });
@@ -374,7 +376,7 @@ async fn no_call_is_made_once_the_time_of_a_row_is_used_up() {
     let (mut bench, model) = bench(1, FakeModel::default().script("1", turns));
     bench.plan.worker.row_timeout = Some(Duration::from_secs(5));
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!((watched.outcomes(), model.seen().len()), (vec!["Timeout".to_owned()], 1));
     assert_eq!((end.tally.calls, end.tally.unknown_calls), (1, 0));
     let message = watched.envelopes()[0]["error"]["message"].clone();
@@ -403,11 +405,11 @@ impl HookRunner for OneProcess {
 async fn a_row_whose_hook_waits_for_a_process_keeps_no_ticket_that_the_row_with_the_process_needs() {
     let model = FakeModel::default().script("1", vec![Ok(calls(&["look"])), Ok(fake_answer("done"))]);
     let (mut bench, model) = bench(2, model);
-    let one_call = paced(RunShareSettings { parallel: Parallelism::AtMost(1), ..SHARE });
+    let one_call = paced(RunPaceSettings { parallel: CallParallelism::AtMost(1), ..SHARE });
     bench.row_worker().model_roles = vec![model_role(vec![endpoint("model", model, one_call)])];
     let hooks = OneProcess { log: bench.log() };
     bench.row_worker().tools.as_mut().unwrap().hooks = Some(Arc::new(hooks));
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok", "ok"]);
 }

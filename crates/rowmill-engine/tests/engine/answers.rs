@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use futures_util::future::BoxFuture;
 use rowmill_core::answer_key::answer_key;
 use rowmill_core::ports::{AnswerKey, AnswerStore, Model, Observer, RunEvent, StoredAnswer};
-use rowmill_core::record::AnswerReuse;
+use rowmill_core::record::ReusedAnswerSource;
 use rowmill_core::validate::ResultSchema;
-use rowmill_engine::{AnswerCache, run_plan};
+use rowmill_engine::{AnswerCache, execute_run};
 use rowmill_testkit::{FakeDataset, FakeModel, fake_answer, fake_failure};
 use rowmill_types::{CallFailure, Completion, FinishReason, Message};
 
@@ -43,7 +43,7 @@ fn demand(prompts: &[&str], model: Arc<dyn Model>, store: &Arc<Memory>) -> Bench
 fn with_store(mut bench: Bench, store: &Arc<Memory>) -> Bench {
     let store = store.clone();
     bench.plan.worker.answer_cache =
-        Some(AnswerCache { store, identity: "m".into(), kept_before: AnswerReuse::Cache });
+        Some(AnswerCache { store, identity: "m".into(), kept_before: ReusedAnswerSource::Cache });
     bench
 }
 
@@ -63,7 +63,7 @@ async fn rows_that_ask_the_same_are_asked_once_and_each_has_its_envelope() {
     let mut bench = demand(&["a", "a", "b", "a", "b"], model.clone(), &store);
     bench.plan.parallel = 5;
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(origins(&watched), ["asked", "duplicate", "asked", "duplicate", "duplicate"]);
     assert_eq!((model.seen().len(), end.tally.processed_rows), (2, 5));
     assert_eq!(watched.numbers(), [1, 2, 3, 4, 5]);
@@ -87,7 +87,7 @@ async fn when_the_row_that_asks_fails_the_next_one_asks() {
     let mut bench = demand(&["a"; 6], model.clone(), &store);
     bench.plan.parallel = 6;
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     let expected = ["BadRequest", "ContentFilter", "asked", "duplicate", "duplicate", "duplicate"];
     assert_eq!((origins(&watched), model.seen().len()), (expected.map(str::to_owned).to_vec(), 3));
 }
@@ -99,7 +99,7 @@ async fn an_answer_from_before_is_marked_and_costs_no_call() {
     store.store(answer_key("m", &[Message::user("a")]), &kept);
     let model = Arc::new(FakeModel::default());
     let (plan, watched) = demand(&["a", "b", "a", "a"], model.clone(), &store).split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     let origins = origins(&watched);
     assert_eq!((origins[0].as_str(), origins[1].as_str()), ("cache", "asked"));
     assert!(origins[2..].iter().all(|origin| origin == "cache" || origin == "duplicate"), "{origins:?}");
@@ -123,7 +123,7 @@ async fn only_good_answers_are_kept() {
     let schema = r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#;
     bench.with_schema(ResultSchema::parse(schema, "test").unwrap());
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     let outcomes = watched.outcomes();
     assert!(outcomes[..3].iter().all(|outcome| outcome != "ok"), "{outcomes:?}");
     assert_eq!(outcomes[3..], ["ok", "ok"]);
@@ -139,7 +139,7 @@ async fn an_answer_that_breaks_the_schema_of_today_is_asked_for_again() {
     let mut bench = demand(&["a", "a"], model.clone(), &store);
     bench.with_schema(ResultSchema::parse(r#"{"type":"object"}"#, "test").unwrap());
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!((origins(&watched), model.seen().len()), (vec!["asked".into(), "duplicate".into()], 1));
 }
 
@@ -165,7 +165,7 @@ async fn rows_that_wait_for_an_answer_do_not_pile_up() {
     bench.plan.parallel = 16;
     bench.plan.observer = reads.clone();
     let (plan, watched) = bench.split();
-    let (end, ()) = tokio::join!(run_plan(plan), async {
+    let (end, ()) = tokio::join!(execute_run(plan), async {
         while model.seen().is_empty() {
             tokio::task::yield_now().await;
         }
@@ -187,6 +187,6 @@ async fn the_first_result_is_one_even_where_others_ask_the_same() {
     let mut bench = demand(&["a"; 4], model, &store);
     bench.plan.stop_rules.first_result = true;
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"]);
 }

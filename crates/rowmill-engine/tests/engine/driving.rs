@@ -9,9 +9,9 @@ use futures_util::future::BoxFuture;
 use rowmill_core::ports::Model;
 use rowmill_core::record::EnvelopeHead;
 use rowmill_core::retry;
-use rowmill_engine::{StopCause, run_plan};
+use rowmill_engine::{StopCause, execute_run};
 use rowmill_testkit::{FakeDataset, FakeModel, busy_failure, fake_answer, fake_failure};
-use rowmill_types::{CallError, CallFailure, Completion, ErrorKind, ProblemCode, Request, RowId};
+use rowmill_types::{CallError, CallFailure, Completion, ProblemCode, Request, RowErrorKind, RowId};
 use tokio::time::Instant;
 
 type Outcome = Result<Completion, CallError>;
@@ -42,7 +42,7 @@ async fn waits_between_tries_double_and_the_budget_of_a_row_is_kept() {
     let mut bench = Bench::new(2, model.clone());
     bench.plan.worker.retry = retry::RetryPolicy { retries: 3, base: seconds(8), cap: seconds(60) };
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ServerError", "ok"]);
     assert_eq!(watched.envelopes()[0]["error"]["attempts"], 4);
     let waits = watched.log.rows("wait");
@@ -67,7 +67,7 @@ async fn a_wait_that_the_provider_asks_for_is_waited() {
     let model = FakeModel::default().script("1", vec![Err(asked), Ok(fake_answer("fine"))]);
     let (plan, watched) = Bench::new(1, Arc::new(model)).split();
     let began = Instant::now();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"]);
     assert!(began.elapsed() >= seconds(120));
 }
@@ -79,7 +79,7 @@ async fn a_call_that_takes_too_long_is_cut_and_tried_again() {
     bench.plan.worker.timeout = seconds(30);
     bench.plan.worker.retry.retries = 2;
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["Timeout"]);
     assert!(watched.envelopes()[0]["error"]["message"].as_str().unwrap().contains("30 s"));
     assert_eq!((model.seen().len(), end.tally.unknown_calls), (3, 3), "each may have been billed");
@@ -90,7 +90,7 @@ async fn a_call_that_takes_too_long_is_cut_and_tried_again() {
 async fn a_permanent_failure_is_not_tried_again() {
     let model = Arc::new(FakeModel::default().script("1", vec![Err(fake_failure(CallFailure::Refused))]));
     let (plan, watched) = Bench::new(1, model.clone()).split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!((watched.outcomes(), model.seen().len()), (vec!["BadRequest".to_owned()], 1));
 }
 
@@ -104,7 +104,7 @@ async fn a_slow_first_row_holds_back_the_output_and_nothing_else() {
     let arrival = bench.sink("telemetry", false);
     bench.plan.sinks.on_arrival.push(arrival);
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.numbers(), (1..=100).collect::<Vec<_>>());
     let arrived = watched.log.rows("telemetry");
     assert_eq!((arrived.len(), arrived.last()), (100, Some(&1)), "telemetry does not wait for its turn");
@@ -117,7 +117,7 @@ async fn no_more_rows_are_in_flight_than_allowed() {
     let mut bench = Bench::new(100, model.clone());
     bench.plan.parallel = 7;
     let (plan, _) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(model.most_at_once(), 7);
     assert!(end.duration >= seconds(15) && end.duration < seconds(16), "{:?}", end.duration);
 }
@@ -125,7 +125,7 @@ async fn no_more_rows_are_in_flight_than_allowed() {
 #[tokio::test(start_paused = true)]
 async fn a_row_is_in_the_ledger_before_it_is_sent_and_before_it_is_published() {
     let (plan, watched) = Bench::new(50, Arc::new(FakeModel::default())).split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     for row in 1..=50 {
         let places = ["taken", "ledger", "output"].map(|word| watched.log.place(&format!("{word} {row}")));
         assert!(places.is_sorted(), "row {row}: {places:?}");
@@ -141,7 +141,7 @@ async fn rows_in_flight_are_finished_when_as_many_failed_as_are_allowed() {
     let mut bench = Bench::new(50, Arc::new(model));
     bench.plan.stop_rules.max_errors = Some(2);
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::MaxErrors(2)));
     assert_eq!(watched.outcomes(), ["ok", "BadRequest", "BadRequest", "ok"]);
 }
@@ -152,7 +152,7 @@ async fn rows_that_cannot_be_asked_count_as_failed_at_once() {
     let mut bench = Bench::over(dataset, Arc::new(FakeModel::default()));
     bench.plan.stop_rules.max_errors = Some(3);
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::MaxErrors(3)));
     assert_eq!(watched.outcomes(), ["InvalidRow"; 3]);
 }
@@ -163,7 +163,7 @@ async fn no_row_is_taken_when_no_error_is_allowed() {
     let mut bench = Bench::new(5, model.clone());
     bench.plan.stop_rules.max_errors = Some(0);
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!((end.stopped, model.seen().len()), (Some(StopCause::MaxErrors(0)), 0));
     assert!(watched.numbers().is_empty());
 }
@@ -178,7 +178,7 @@ async fn a_drain_ends_a_wait_before_a_retry_and_lets_calls_finish() {
     let stop = bench.plan.stop.clone();
     let (plan, watched) = bench.split();
     let log = watched.log.clone();
-    let (end, ()) = tokio::join!(run_plan(plan), async {
+    let (end, ()) = tokio::join!(execute_run(plan), async {
         log.until(|log| log.rows("taken").len() == 4 && log.rows("wait").len() == 1).await;
         stop.drain();
     });
@@ -195,7 +195,7 @@ async fn an_abort_cuts_calls_and_records_their_rows_as_unknown() {
     let stop = bench.plan.stop.clone();
     let (plan, watched) = bench.split();
     let log = watched.log.clone();
-    let (end, ()) = tokio::join!(run_plan(plan), async {
+    let (end, ()) = tokio::join!(execute_run(plan), async {
         log.until(|log| log.rows("taken").len() == 4).await;
         stop.abort();
     });
@@ -217,7 +217,7 @@ async fn an_abort_gives_rows_back_for_which_nothing_is_under_way_and_tells_the_f
     let stop = bench.plan.stop.clone();
     let (plan, watched) = bench.split();
     let log = watched.log.clone();
-    let (end, ()) = tokio::join!(run_plan(plan), async {
+    let (end, ()) = tokio::join!(execute_run(plan), async {
         log.until(|log| log.rows("wait").len() == 2).await;
         tokio::time::sleep(seconds(10)).await;
         stop.abort();
@@ -225,7 +225,7 @@ async fn an_abort_gives_rows_back_for_which_nothing_is_under_way_and_tells_the_f
     let end = end.unwrap();
     assert_eq!((watched.log.rows("released"), watched.numbers()), (vec![1], vec![2, 3, 4]));
     let failed: Vec<_> = end.tally.failed_calls.into_iter().collect();
-    assert_eq!(failed, [(ErrorKind::ServerError, 1), (ErrorKind::Interrupted, 3)]);
+    assert_eq!(failed, [(RowErrorKind::ServerError, 1), (RowErrorKind::Interrupted, 3)]);
     assert_eq!((end.unknown_rows, end.tally.unknown_calls), (3, 3));
 }
 
@@ -236,10 +236,10 @@ async fn a_panic_in_a_model_is_the_failure_of_that_row_alone() {
         (Duration::ZERO, Ok(fake_answer("fine")))
     });
     let (plan, watched) = Bench::new(4, Arc::new(model)).split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!((watched.outcomes()[1].as_str(), end.stopped), ("InternalError", None));
     assert!(watched.envelopes()[1]["error"]["message"].as_str().unwrap().contains("the model broke"));
-    assert_eq!(end.tally.failures, [(ErrorKind::Internal, 1)].into());
+    assert_eq!(end.tally.failures, [(RowErrorKind::Internal, 1)].into());
 }
 
 #[tokio::test(start_paused = true)]
@@ -247,7 +247,7 @@ async fn a_ledger_that_needed_its_reserve_drains_the_run_and_keeps_what_was_in_f
     let mut bench = Bench::new(100, Arc::new(FakeModel::default().delay(seconds(1))));
     bench.plan.ledger = bench.ledger().trouble_at(3).open();
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::Problem(disk_full())));
     let taken = watched.log.rows("taken");
     assert!(taken.len() < 100, "no further rows are taken");
@@ -260,7 +260,7 @@ async fn nothing_is_sent_or_published_that_the_ledger_could_not_take() {
     let mut bench = Bench::new(100, model.clone());
     bench.plan.ledger = bench.ledger().fails_at(3).open();
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::Problem(disk_full())));
     assert_eq!(watched.numbers(), watched.log.rows("ledger"));
     assert_eq!(
@@ -276,7 +276,7 @@ async fn a_sink_that_fails_stops_the_run_and_the_ledger_has_every_row_that_was_s
     let broken = bench.sink("broken", true);
     bench.plan.sinks.in_input_order.push(broken);
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::Problem(disk_full())));
     let mut recorded = watched.log.rows("ledger");
     recorded.sort_unstable();
@@ -304,7 +304,7 @@ async fn rows_that_the_ledger_has_are_published_in_their_places_without_a_call()
     }
     bench.plan.ledger = ledger.open();
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(watched.numbers(), [1, 2, 3, 4, 5]);
     assert_eq!(watched.envelopes()[3]["result"], "kept");
     assert_eq!((model.seen().len(), end.tally.skipped_rows, end.tally.processed_rows), (3, 2, 3));
@@ -317,7 +317,7 @@ async fn what_waits_for_its_turn_beyond_memory_is_read_back_from_the_ledger() {
         _ => (Duration::ZERO, Ok(fake_answer(prompt.repeat(100_000)))),
     });
     let (plan, watched) = Bench::new(99, Arc::new(model)).split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.numbers(), (1..=99).collect::<Vec<_>>());
     assert_eq!(watched.envelopes()[98]["result"], "99".repeat(100_000));
     assert!(watched.log.lines().contains(&"read back".to_owned()));
@@ -336,7 +336,7 @@ async fn a_credential_that_is_refused_stops_the_run_with_one_cause() {
         });
         let model = Arc::new(model);
         let (plan, watched) = Bench::new(100, model.clone()).split();
-        let end = run_plan(plan).await.unwrap();
+        let end = execute_run(plan).await.unwrap();
         assert!(matches!(end.stopped, Some(StopCause::Problem(problem)) if problem.code == code));
         assert_eq!((model.seen().len(), watched.numbers().len()), (4, 4));
     }
@@ -347,7 +347,7 @@ async fn an_input_that_breaks_off_stops_the_run_after_the_rows_that_were_read() 
     let texts = (1..=10).map(|number| format!("{{\"p\":\"{number}\"}}"));
     let dataset = FakeDataset::from_texts(texts).failing_after(6, disk_full());
     let (plan, watched) = Bench::over(dataset, Arc::new(FakeModel::default().delay(seconds(1)))).split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::Problem(disk_full())));
     assert_eq!(watched.numbers(), [1, 2, 3, 4, 5, 6]);
 }

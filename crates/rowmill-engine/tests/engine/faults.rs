@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::agent::{AgentDefinition, AgentGraph, AgentKind, AgentSettings};
-use rowmill_core::limits::{MinuteLimits, Parallelism, RunShareSettings};
+use rowmill_core::limits::{CallParallelism, MinuteLimits, RunPaceSettings};
 use rowmill_core::ports::Model;
-use rowmill_engine::{EndpointSettings, ModelEndpoint, OnQuota, StopCause, run_plan};
+use rowmill_engine::{CallGateSettings, ModelEndpoint, OnQuota, StopCause, execute_run};
 use rowmill_testkit::{FakeModel, busy_failure, fake_answer, fake_failure};
 use rowmill_types::{CallError, CallFailure, ProblemCode};
 
@@ -33,7 +33,7 @@ async fn an_outage_of_half_a_minute_fails_no_row_and_is_reported() {
         bench.plan.parallel = 8;
         bench.plan.worker.retry.retries = 2;
         let (plan, watched) = bench.split();
-        let end = run_plan(plan).await.unwrap();
+        let end = execute_run(plan).await.unwrap();
         assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 300], None));
         let text = format!("model waits for the provider to come back: {}", error().message);
         assert!(watched.log.lines().contains(&text), "{text}");
@@ -48,10 +48,10 @@ async fn after_an_outage_calls_begin_with_one_and_double() {
     let model = down(20.0..50.0, busy_failure);
     let mut bench = Bench::new(600, model.clone());
     bench.plan.parallel = 16;
-    let settings = paced(RunShareSettings { parallel: Parallelism::AtMost(16), ..SHARE });
+    let settings = paced(RunPaceSettings { parallel: CallParallelism::AtMost(16), ..SHARE });
     bench.row_worker().model_roles[0].endpoints = shared(vec![endpoint("model", model.clone(), settings)]);
     let (plan, _) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     let times = model.times();
     let back = times.iter().copied().find(|at| *at >= 50.0).unwrap();
     let in_second = |second: usize| {
@@ -68,11 +68,11 @@ async fn a_provider_that_lets_nothing_through_for_too_long_stops_the_run_and_fai
     for error in [busy_failure, no_connection, || refused(None), || refused(Some(7.0))] {
         let model = down(20.0..1e9, error);
         let mut bench = Bench::new(300, model.clone());
-        let settings = paced(RunShareSettings { max_outage: seconds(120.0), ..SHARE });
+        let settings = paced(RunPaceSettings { max_outage: seconds(120.0), ..SHARE });
         bench.row_worker().model_roles[0].endpoints =
             shared(vec![endpoint("model", model.clone(), settings)]);
         let (plan, watched) = bench.split();
-        let end = run_plan(plan).await.unwrap();
+        let end = execute_run(plan).await.unwrap();
         let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
         assert_eq!(problem.code, ProblemCode::ProviderDown);
         assert!(watched.outcomes().iter().all(|outcome| outcome == "ok"), "{:?}", watched.outcomes());
@@ -89,11 +89,11 @@ async fn a_run_ends_when_the_longest_outage_is_over_though_the_next_try_is_later
     for patience in [4.0, 9.0, 40.0] {
         let model = down(20.0..1e9, busy_failure);
         let mut bench = Bench::new(300, model.clone());
-        let settings = paced(RunShareSettings { max_outage: seconds(patience), ..SHARE });
+        let settings = paced(RunPaceSettings { max_outage: seconds(patience), ..SHARE });
         bench.row_worker().model_roles[0].endpoints =
             shared(vec![endpoint("model", model.clone(), settings)]);
         let (plan, _watched) = bench.split();
-        let end = run_plan(plan).await.unwrap();
+        let end = execute_run(plan).await.unwrap();
         let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
         assert_eq!(problem.code, ProblemCode::ProviderDown);
         let waited = end.duration.as_secs_f64() - 20.0;
@@ -108,11 +108,11 @@ async fn a_provider_that_asks_for_more_time_than_it_is_given_does_not_get_it() {
     for rows in [300, 1] {
         let model = down(if rows == 1 { 0.0..1e9 } else { 20.0..1e9 }, || refused(Some(TEN_DAYS)));
         let mut bench = Bench::new(rows, model.clone());
-        let settings = paced(RunShareSettings { max_outage: seconds(40.0), ..SHARE });
+        let settings = paced(RunPaceSettings { max_outage: seconds(40.0), ..SHARE });
         bench.row_worker().model_roles[0].endpoints =
             shared(vec![endpoint("model", model.clone(), settings)]);
         let (plan, _watched) = bench.split();
-        let end = run_plan(plan).await.unwrap();
+        let end = execute_run(plan).await.unwrap();
         let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
         assert_eq!(problem.code, ProblemCode::ProviderDown);
         assert!(end.duration < seconds(200.0), "{rows}: {:?}", end.duration);
@@ -120,10 +120,10 @@ async fn a_provider_that_asks_for_more_time_than_it_is_given_does_not_get_it() {
     // A failure of the provider is retried as long as there are attempts.
     let model = down(0.0..1e9, || CallError { retry_after: Some(seconds(TEN_DAYS)), ..busy_failure() });
     let mut bench = Bench::new(1, model.clone());
-    let settings = paced(RunShareSettings { max_outage: seconds(40.0), ..SHARE });
+    let settings = paced(RunPaceSettings { max_outage: seconds(40.0), ..SHARE });
     bench.row_worker().model_roles[0].endpoints = shared(vec![endpoint("model", model, settings)]);
     let (plan, _watched) = bench.split();
-    assert!(run_plan(plan).await.unwrap().duration < seconds(400.0));
+    assert!(execute_run(plan).await.unwrap().duration < seconds(400.0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -134,11 +134,11 @@ async fn a_wait_that_can_be_added_to_no_moment_is_longer_than_any_patience_and_n
     for (failed, rows) in errors.into_iter().flat_map(|failed| [(failed, 300), (failed, 1)]) {
         let model = Arc::new(Acting::new(move |_| (seconds(0.1), Err(for_ever(failed())))));
         let mut bench = Bench::new(rows, model.clone());
-        let share = RunShareSettings { max_outage: seconds(40.0), ..SHARE };
-        let settings = EndpointSettings { share, on_quota: OnQuota::Stop };
+        let share = RunPaceSettings { max_outage: seconds(40.0), ..SHARE };
+        let settings = CallGateSettings { share, on_quota: OnQuota::Stop };
         bench.row_worker().model_roles[0].endpoints = shared(vec![endpoint("model", model, settings)]);
         let (plan, watched) = bench.split();
-        let end = run_plan(plan).await.unwrap();
+        let end = execute_run(plan).await.unwrap();
         let outcomes = watched.outcomes();
         assert!(!outcomes.contains(&"InternalError".to_owned()), "{}: {outcomes:?}", failed());
         assert!(end.duration < seconds(400.0), "{}: {:?}", failed(), end.duration);
@@ -154,11 +154,11 @@ async fn a_provider_that_refuses_every_call_and_is_not_waited_for_costs_rows_the
             _ => (seconds(0.1), Ok(fake_answer("fine"))),
         }));
         let mut bench = Bench::new(20, model.clone());
-        let settings = paced(RunShareSettings { max_outage: Duration::ZERO, ..SHARE });
+        let settings = paced(RunPaceSettings { max_outage: Duration::ZERO, ..SHARE });
         bench.row_worker().model_roles[0].endpoints = shared(vec![endpoint("model", model, settings)]);
         bench.plan.worker.retry.retries = retries;
         let (plan, watched) = bench.split();
-        let end = run_plan(plan).await.unwrap();
+        let end = execute_run(plan).await.unwrap();
         assert_eq!((watched.outcomes(), end.stopped), (vec!["RateLimited".to_owned(); 20], None));
     }
 }
@@ -172,11 +172,11 @@ async fn a_provider_that_asks_for_more_than_a_minute_costs_tries_if_outages_are_
     for (error, kind) in errors.into_iter().zip(["ServerError", "RateLimited"]) {
         let model = down(20.0..1e9, error);
         let mut bench = Bench::new(100, model.clone());
-        let settings = paced(RunShareSettings { max_outage: Duration::ZERO, ..SHARE });
+        let settings = paced(RunPaceSettings { max_outage: Duration::ZERO, ..SHARE });
         bench.row_worker().model_roles[0].endpoints = shared(vec![endpoint("model", model, settings)]);
         bench.plan.worker.retry.retries = 1;
         let (plan, watched) = bench.split();
-        let end = run_plan(plan).await.unwrap();
+        let end = execute_run(plan).await.unwrap();
         assert_eq!(end.stopped, None);
         let failed = watched.envelopes().into_iter().filter(|envelope| envelope["ok"] == false);
         let failed: Vec<_> = failed.map(|envelope| envelope["error"].clone()).collect();
@@ -193,11 +193,11 @@ async fn a_limit_that_lets_calls_through_costs_no_try_even_if_outages_are_not_wa
         _ => (seconds(0.1), Ok(fake_answer("fine"))),
     }));
     let mut bench = Bench::new(1_000, model.clone());
-    let settings = paced(RunShareSettings { max_outage: Duration::ZERO, ..SHARE });
+    let settings = paced(RunPaceSettings { max_outage: Duration::ZERO, ..SHARE });
     bench.row_worker().model_roles[0].endpoints = shared(vec![endpoint("model", model, settings)]);
     bench.plan.worker.retry.retries = 0;
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert!(watched.outcomes().iter().all(|outcome| outcome == "ok"), "{:?}", watched.outcomes());
 }
 
@@ -207,7 +207,7 @@ async fn a_server_that_never_was_there_is_not_waited_for() {
     let mut bench = Bench::new(100, model.clone());
     bench.plan.parallel = 8;
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
     assert_eq!(problem.code, ProblemCode::Unreachable);
     assert!(end.duration < seconds(30.0), "{:?}", end.duration);
@@ -227,7 +227,7 @@ async fn a_row_that_breaks_the_provider_fails_alone_after_its_tries() {
     let mut bench = Bench::new(100, model.clone());
     bench.plan.worker.retry.retries = 3;
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     let outcomes = watched.outcomes();
     assert_eq!((outcomes[6].as_str(), end.tally.failures.len()), ("ServerError", 1));
     assert_eq!(outcomes.iter().filter(|outcome| *outcome == "ok").count(), 99);
@@ -253,7 +253,7 @@ async fn another_model_is_asked_when_the_tries_of_a_row_are_used_up() {
     let mut bench = two_endpoints(20, first.clone(), second.clone());
     bench.plan.worker.retry.retries = 1;
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     let outcomes = watched.outcomes();
     assert_eq!([&outcomes[2], &outcomes[4], &outcomes[8]], ["ok", "BadRequest", "ServerError"]);
     let prompts: Vec<String> = second.seen().iter().map(|call| call.messages[0].text.clone()).collect();
@@ -273,7 +273,7 @@ async fn a_request_has_one_key_for_all_its_tries_and_another_one_at_another_mode
         shared(vec![named("first", first.clone()), named("second", second.clone())]);
     bench.plan.worker.retry.retries = 1;
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"]);
     let keys = |model: &FakeModel| model.seen().into_iter().map(|call| call.key).collect::<Vec<_>>();
     let (tries, instead) = (keys(&first), keys(&second));
@@ -289,7 +289,7 @@ async fn another_model_takes_over_at_once_while_a_provider_is_down_and_hands_bac
         let second = down(0.0..0.0, busy_failure);
         let bench = two_endpoints(400, first.clone(), second.clone());
         let (plan, watched) = bench.split();
-        let end = run_plan(plan).await.unwrap();
+        let end = execute_run(plan).await.unwrap();
         assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 400], None));
         // Four concurrent calls of a second each, whichever model answers them.
         assert!(end.duration < seconds(112.0), "{:?}", end.duration);
@@ -315,7 +315,7 @@ async fn the_time_of_a_row_cuts_its_calls_and_leaves_no_wait_that_is_longer() {
     bench.plan.worker.row_timeout = Some(seconds(10.0));
     bench.plan.worker.retry.retries = 5;
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["Timeout", "Timeout", "ServerError", "ServerError", "ok"]);
     assert_eq!(watched.envelopes()[3]["error"]["attempts"], 2, "waits between tries count");
     assert!(end.duration < seconds(35.0), "{:?}", end.duration);
@@ -348,7 +348,7 @@ async fn what_one_agent_of_a_row_works_counts_while_another_waits_for_its_provid
         .into();
     bench.plan.worker.row_timeout = Some(seconds(12.0));
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["Timeout"], "eight seconds and one leave three for the last");
 }
 
@@ -361,10 +361,10 @@ async fn waiting_for_a_ticket_is_not_the_time_of_a_row() {
     let mut bench = Bench::new(20, model.clone());
     bench.plan.worker.row_timeout = Some(seconds(5.0));
     let rates = MinuteLimits { requests: Some(12), ..MinuteLimits::default() };
-    let settings = paced(RunShareSettings { rates, ..SHARE });
+    let settings = paced(RunPaceSettings { rates, ..SHARE });
     bench.row_worker().model_roles[0].endpoints = shared(vec![endpoint("model", model.clone(), settings)]);
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"; 20]);
     assert!(end.duration > seconds(150.0), "{:?}", end.duration);
 }
@@ -378,7 +378,7 @@ async fn refusals_that_say_nothing_are_not_the_time_of_a_row_either() {
     let mut bench = Bench::new(8, model);
     bench.plan.worker.row_timeout = Some(seconds(3.0));
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"; 8]);
 }
 
@@ -388,7 +388,7 @@ async fn nothing_runs_on_when_a_run_is_dropped() {
     let (plan, watched) = Bench::new(50, model.clone()).split();
     let log = watched.log.clone();
     tokio::select! {
-        end = run_plan(plan) => panic!("{end:?}"),
+        end = execute_run(plan) => panic!("{end:?}"),
         () = log.until(|log| log.rows("taken").len() == 4) => {}
     }
     assert_eq!(Arc::strong_count(&model), 1, "nobody holds the model any more");

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::AttachmentLoader;
 use rowmill_core::validate::ResultSchema;
-use rowmill_engine::{AnswerCache, run_plan};
+use rowmill_engine::{AnswerCache, execute_run};
 use rowmill_testkit::{FakeDataset, FakeModel, fake_answer};
-use rowmill_types::{Attachment, ErrorKind, Row, RowError};
+use rowmill_types::{Attachment, Row, RowError, RowErrorKind};
 
 use crate::answers::Memory;
 use crate::support::Bench;
@@ -24,7 +24,7 @@ impl AttachmentLoader for Named {
             tokio::task::yield_now().await;
             let name: String = serde_json::from_str(row.field("file").unwrap()).unwrap();
             match name.as_str() {
-                "missing" => Err(RowError::new(ErrorKind::Attachment, "file not found")),
+                "missing" => Err(RowError::new(RowErrorKind::Attachment, "file not found")),
                 "panic" => {
                     assert!(name.is_empty(), "a file that breaks its reader");
                     Ok(Vec::new())
@@ -61,7 +61,7 @@ fn sent(model: &FakeModel) -> Vec<Vec<Vec<String>>> {
 async fn a_row_is_sent_with_its_file_and_never_without() {
     let model = Arc::new(FakeModel::default());
     let (plan, watched) = bench(&["a", "missing", "panic", "b"], model.clone()).split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok", "AttachmentError", "InternalError", "ok"]);
     let mut sent = sent(&model);
     sent.sort();
@@ -79,7 +79,7 @@ async fn a_repair_still_has_the_file() {
     let mut bench = bench(&["a"], model.clone());
     bench.with_schema(ResultSchema::parse(r#"{"type":"integer"}"#, "schema").unwrap());
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"]);
     let expected: [Vec<Vec<String>>; 2] =
         [vec![vec!["a".into()]], vec![vec!["a".into()], Vec::new(), Vec::new()]];
@@ -94,11 +94,11 @@ async fn rows_ask_the_same_only_with_the_same_file() {
     bench.plan.worker.answer_cache = Some(AnswerCache {
         store,
         identity: "m".into(),
-        kept_before: rowmill_core::record::AnswerReuse::Cache,
+        kept_before: rowmill_core::record::ReusedAnswerSource::Cache,
     });
     bench.plan.parallel = 3;
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok", "ok", "ok"]);
     assert_eq!(model.seen().len(), 2);
     assert_eq!(watched.numbers(), [1, 2, 3]);
@@ -110,6 +110,6 @@ async fn a_run_that_stops_while_files_are_read_leaves_the_rows_for_later() {
     let bench = bench(&["a", "b"], model.clone());
     bench.plan.stop.drain();
     let (plan, watched) = bench.split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert!(watched.envelopes().is_empty() && model.seen().is_empty());
 }

@@ -4,11 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
-use rowmill_core::limits::{MinuteLimits, Parallelism, RunShareSettings};
+use rowmill_core::limits::{CallParallelism, MinuteLimits, RunPaceSettings};
 use rowmill_core::ports::Model;
-use rowmill_engine::{EndpointKey, EndpointSettings, OnQuota, SharedLimits, StopCause, run_plan};
+use rowmill_engine::{CallGateSettings, EndpointKey, OnQuota, SharedLimits, StopCause, execute_run};
 use rowmill_testkit::{fake_answer, fake_failure};
-use rowmill_types::{CallError, CallFailure, Completion, ProblemCode, RateLimits, RateWindow, Request};
+use rowmill_types::{
+    CallError, CallFailure, Completion, ProblemCode, RateLimitState, ReportedRateLimits, Request,
+};
 
 use crate::acting::{Acting, exhausted, refused, seconds};
 use crate::support::{Bench, ENDPOINT, SHARE, endpoint, paced, shared, with_endpoint};
@@ -22,7 +24,7 @@ async fn a_refusal_costs_no_try_and_is_waited_out_as_long_as_the_provider_asks()
     let mut bench = Bench::new(6, model.clone());
     bench.plan.worker.retry.retries = 0;
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"; 6]);
     assert!(end.duration >= seconds(40.0) && end.duration < seconds(42.0), "{:?}", end.duration);
     assert!(model.times().iter().all(|at| *at < 0.1 || *at >= 40.0), "{:?}", model.times());
@@ -63,13 +65,13 @@ impl Model for Narrow {
 #[tokio::test(start_paused = true)]
 async fn calls_that_this_machine_has_no_room_for_wait_for_others_and_are_no_outage() {
     let model = Narrow::new(10);
-    let settings = paced(RunShareSettings { parallel: Parallelism::AtMost(300), ..SHARE });
+    let settings = paced(RunPaceSettings { parallel: CallParallelism::AtMost(300), ..SHARE });
     let mut bench = Bench::new(200, model.clone());
     bench.row_worker().model_roles[0].endpoints = shared(vec![endpoint("model", model, settings)]);
     bench.plan.parallel = 300;
     bench.plan.worker.retry.retries = 0;
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 200], None));
     assert!(end.duration < seconds(30.0), "ten at a time: {:?}", end.duration);
     assert!(!watched.log.lines().iter().any(|line| line.contains("to come back")));
@@ -78,7 +80,7 @@ async fn calls_that_this_machine_has_no_room_for_wait_for_others_and_are_no_outa
 #[tokio::test(start_paused = true)]
 async fn a_machine_without_room_for_a_single_call_stops_the_run_and_says_so() {
     let (plan, _) = Bench::new(20, Narrow::new(0)).split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
     assert_eq!(problem.code, ProblemCode::OpenFiles);
     assert!(problem.hint.unwrap().contains("ulimit -n"));
@@ -91,7 +93,7 @@ async fn a_refusal_that_asks_for_no_time_at_all_is_waited_for_all_the_same() {
         _ => (seconds(0.1), Ok(fake_answer("fine"))),
     }));
     let (plan, watched) = Bench::new(2, model.clone()).split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok"; 2]);
     assert!(model.times().len() < 30, "{:?}", model.times());
 }
@@ -105,7 +107,7 @@ async fn a_quota_that_is_used_up_pauses_the_run_and_says_why_and_no_row_fails() 
     let mut bench = Bench::new(50, model.clone());
     bench.plan.worker.retry.retries = 0;
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!((watched.outcomes(), end.stopped), (vec!["ok".to_owned(); 50], None));
     assert!(watched.log.lines().contains(&"model waits for quota: no credit is left".to_owned()));
     let asked_in_vain = model.times().iter().filter(|at| (7.0..100.0).contains(*at)).count();
@@ -118,10 +120,10 @@ async fn a_quota_that_is_used_up_stops_the_run_if_that_is_wanted_and_rows_are_gi
         0..10 => (seconds(1.0), Ok(fake_answer("fine"))),
         _ => (seconds(1.0), Err(exhausted())),
     }));
-    let share = RunShareSettings { parallel: Parallelism::AtMost(4), ..SHARE };
-    let settings = EndpointSettings { on_quota: OnQuota::Stop, share };
+    let share = RunPaceSettings { parallel: CallParallelism::AtMost(4), ..SHARE };
+    let settings = CallGateSettings { on_quota: OnQuota::Stop, share };
     let (plan, watched) = with_endpoint(Bench::new(50, model.clone()), &model, settings).split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     let Some(StopCause::Problem(problem)) = end.stopped else { panic!("{:?}", end.stopped) };
     assert_eq!((problem.code, problem.message.as_str()), (ProblemCode::QuotaExhausted, "no credit is left"));
     assert_eq!((watched.outcomes(), end.tally.failures.len()), (vec!["ok".to_owned(); 10], 0));
@@ -133,8 +135,8 @@ async fn a_quota_that_is_used_up_stops_the_run_if_that_is_wanted_and_rows_are_gi
 /// An answer that reports a limit of requests per minute.
 fn telling(limit: u64, remaining: u64) -> Completion {
     let window =
-        RateWindow { limit, remaining, reset: seconds((limit - remaining) as f64 * 60.0 / limit as f64) };
-    let rates = RateLimits { requests: Some(window), ..RateLimits::default() };
+        RateLimitState { limit, remaining, reset: seconds((limit - remaining) as f64 * 60.0 / limit as f64) };
+    let rates = ReportedRateLimits { requests: Some(window), ..ReportedRateLimits::default() };
     Completion { rate_limits: Some(Box::new(rates)), ..fake_answer("fine") }
 }
 
@@ -151,7 +153,7 @@ async fn a_model_that_must_wait_does_not_slow_another_of_the_same_provider() {
     });
     plans[0].parallel = 1;
     let [waits, goes] = plans;
-    let (waits, goes) = tokio::join!(run_plan(waits), run_plan(goes));
+    let (waits, goes) = tokio::join!(execute_run(waits), execute_run(goes));
     assert_eq!([waits, goes].map(|end| end.unwrap().tally.processed_rows), [40, 40]);
     let took = |model: &Acting| model.times().last().unwrap() - model.times()[0];
     assert!(took(&slow) > 300.0 && took(&fast) < 5.0, "{} {}", took(&slow), took(&fast));
@@ -165,10 +167,10 @@ async fn runs_that_share_a_model_share_its_limits() {
     let plans = [1, 2].map(|_| {
         let mut bench = Bench::new(60, model.clone());
         let key = EndpointKey { provider: "one".into(), account: "mine".into(), model: "model".into() };
-        bench.endpoint().gate = limits.gate(key, paced(RunShareSettings { rates, ..SHARE }));
+        bench.endpoint().gate = limits.gate(key, paced(RunPaceSettings { rates, ..SHARE }));
         bench.plan
     });
-    let [first, second] = plans.map(run_plan);
+    let [first, second] = plans.map(execute_run);
     let (first, second) = tokio::join!(first, second);
     assert_eq!([first, second].map(|end| end.unwrap().tally.processed_rows), [60, 60]);
     let times = model.times();
@@ -180,9 +182,9 @@ async fn runs_that_share_a_model_share_its_limits() {
 #[tokio::test(start_paused = true)]
 async fn more_calls_than_at_first_are_in_flight_when_they_are_slow_and_more_help() {
     let model = Arc::new(Acting::new(|_| (seconds(10.0), Ok(fake_answer("fine")))));
-    let settings = paced(RunShareSettings { parallel: Parallelism::Auto, ..SHARE });
+    let settings = paced(RunPaceSettings { parallel: CallParallelism::Auto, ..SHARE });
     let (plan, watched) = with_endpoint(Bench::new(600, model.clone()), &model, settings).split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(watched.numbers().len(), 600);
     assert!(model.most_at_once() >= 128, "{}", model.most_at_once());
     assert!(end.duration < seconds(120.0), "{:?}", end.duration);
@@ -191,9 +193,9 @@ async fn more_calls_than_at_first_are_in_flight_when_they_are_slow_and_more_help
 #[tokio::test(start_paused = true)]
 async fn few_calls_are_sent_before_the_first_answer_and_then_as_many_as_are_allowed() {
     let model = Arc::new(Acting::new(|_| (seconds(10.0), Ok(fake_answer("fine")))));
-    let settings = paced(RunShareSettings { parallel: Parallelism::AtMost(50), ..SHARE });
+    let settings = paced(RunPaceSettings { parallel: CallParallelism::AtMost(50), ..SHARE });
     let (plan, _) = with_endpoint(Bench::new(200, model.clone()), &model, settings).split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     let at = |time: f64| model.times().iter().filter(|at| (*at - time).abs() < 0.01).count();
     assert_eq!([at(0.0), at(10.0), at(20.0)], [8, 50, 50]);
     assert_eq!(model.most_at_once(), 50);
@@ -205,9 +207,9 @@ async fn the_first_call_goes_alone_where_it_fills_the_cache_for_the_others() {
         0 => (seconds(3.0), Err(refused(Some(1.0)))),
         _ => (seconds(3.0), Ok(fake_answer("fine"))),
     }));
-    let settings = paced(RunShareSettings { priming: true, parallel: Parallelism::AtMost(5), ..SHARE });
+    let settings = paced(RunPaceSettings { priming: true, parallel: CallParallelism::AtMost(5), ..SHARE });
     let (plan, watched) = with_endpoint(Bench::new(11, model.clone()), &model, settings).split();
-    run_plan(plan).await.unwrap();
+    execute_run(plan).await.unwrap();
     let times: Vec<u64> = model.times().iter().map(|at| at.round() as u64).collect();
     assert_eq!(times, [0, 4, 7, 7, 7, 7, 7, 10, 10, 10, 10, 10], "alone until one was answered");
     let message = "model waits for the first call, which fills the provider's cache";
@@ -217,8 +219,9 @@ async fn the_first_call_goes_alone_where_it_fills_the_cache_for_the_others() {
 #[tokio::test(start_paused = true)]
 async fn a_row_that_is_larger_than_the_whole_limit_fails_instead_of_waiting_for_ever() {
     let model = Arc::new(Acting::new(|call| {
-        let window = RateWindow { limit: 100, remaining: 100, reset: seconds(0.0) };
-        let rates = Some(Box::new(RateLimits { tokens: Some(window), ..RateLimits::default() }));
+        let window = RateLimitState { limit: 100, remaining: 100, reset: seconds(0.0) };
+        let rates =
+            Some(Box::new(ReportedRateLimits { tokens: Some(window), ..ReportedRateLimits::default() }));
         match call.prompt.len() {
             0..400 => (seconds(0.1), Ok(Completion { rate_limits: rates, ..fake_answer("fine") })),
             _ => (seconds(0.1), Err(rowmill_types::CallError { rate_limits: rates, ..refused(None) })),
@@ -228,7 +231,7 @@ async fn a_row_that_is_larger_than_the_whole_limit_fails_instead_of_waiting_for_
         .map(|text| format!("{{\"p\":\"{}\"}}", text.repeat(if text == "b" { 900 } else { 1 })));
     let bench = Bench::over(rowmill_testkit::FakeDataset::from_texts(texts), model.clone());
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(watched.outcomes(), ["ok", "RateLimited", "ok"]);
     assert_eq!((end.stopped, model.times().len()), (None, 3));
 }

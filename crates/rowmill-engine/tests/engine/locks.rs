@@ -3,7 +3,7 @@
 use std::sync::{Arc, mpsc};
 
 use rowmill_core::ports::{PublishedRecord, RecordSink};
-use rowmill_engine::run_plan;
+use rowmill_engine::execute_run;
 use rowmill_testkit::FakeModel;
 use rowmill_types::Problem;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
@@ -46,7 +46,7 @@ async fn a_run_that_is_dropped_gives_up_its_locks_only_when_nothing_is_written_a
     bench.plan.locks = Some(Arc::new(Probe(gone)));
     let (plan, _) = bench.split();
     tokio::select! {
-        end = run_plan(plan) => panic!("it waits for its sink: {end:?}"),
+        end = execute_run(plan) => panic!("it waits for its sink: {end:?}"),
         _ = has_begun.recv() => {}
     }
     assert!(is_gone.try_recv().is_err(), "another run could write to the same files");

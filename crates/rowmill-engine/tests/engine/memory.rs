@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::{Model, PromptMaker, Prompting};
-use rowmill_engine::{AnswerCache, run_plan};
+use rowmill_core::ports::{Model, PromptMaker, PromptRendering};
+use rowmill_engine::{AnswerCache, execute_run};
 use rowmill_testkit::{busy_failure, fake_answer};
 use rowmill_types::{CallError, Completion, Request, Row};
 
@@ -20,9 +20,9 @@ const MEMORY: usize = 1_000_000;
 struct Lengthy;
 
 impl PromptMaker for Lengthy {
-    fn make_prompt(&self, row: &Row) -> Prompting {
+    fn make_prompt(&self, row: &Row) -> PromptRendering {
         let size = if row.number().is_multiple_of(10) { 3_000_000 } else { 100_000 };
-        Prompting::Done(Ok(format!("{}{}", row.number(), "x".repeat(size))))
+        PromptRendering::Done(Ok(format!("{}{}", row.number(), "x".repeat(size))))
     }
 }
 
@@ -68,10 +68,10 @@ async fn prompts_in_flight_stay_within_a_bound_and_one_that_is_larger_goes_alone
         bench.plan.worker.answer_cache = kept_answers.then(|| AnswerCache {
             store: Arc::new(Memory::default()),
             identity: "model".into(),
-            kept_before: rowmill_core::record::AnswerReuse::Cache,
+            kept_before: rowmill_core::record::ReusedAnswerSource::Cache,
         });
         let (plan, watched) = bench.split();
-        run_plan(plan).await.unwrap();
+        execute_run(plan).await.unwrap();
         assert_eq!(watched.outcomes(), ["ok"; 100]);
         let most = (model.most_calls.load(Ordering::SeqCst), model.most_bytes.load(Ordering::SeqCst));
         assert_eq!(most.0, 4, "two hundred thousand bytes each, with what is sent of them");

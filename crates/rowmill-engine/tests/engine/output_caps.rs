@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rowmill_core::cost::{Price, TokenPrices};
-use rowmill_core::limits::{Budget, BudgetLimits, Parallelism, RunShareSettings, Spend};
-use rowmill_engine::{EndpointSettings, ModelEndpoint, OutputCaps, RunEnd, StopCause, run_plan};
+use rowmill_core::limits::{Budget, BudgetLimits, CallParallelism, RunPaceSettings, Spend};
+use rowmill_engine::{CallGateSettings, ModelEndpoint, OutputCaps, RunOutcome, StopCause, execute_run};
 use rowmill_testkit::fake_answer;
 use rowmill_types::{Completion, FinishReason, Money, TokenUsage};
 
@@ -51,7 +51,7 @@ fn needing(needs: impl Fn(&str) -> u64 + Send + Sync + 'static) -> (Arc<Acting>,
     (Arc::new(model), log)
 }
 
-fn capped(name: &str, model: Arc<Acting>, settings: EndpointSettings) -> ModelEndpoint {
+fn capped(name: &str, model: Arc<Acting>, settings: CallGateSettings) -> ModelEndpoint {
     ModelEndpoint {
         price: Some(price()),
         max_output: Some(LONGEST),
@@ -63,7 +63,7 @@ fn capped(name: &str, model: Arc<Acting>, settings: EndpointSettings) -> ModelEn
 
 fn bench(rows: usize, model: Arc<Acting>, limits: BudgetLimits) -> Bench {
     let mut bench = Bench::new(rows, model.clone());
-    let settings = paced(RunShareSettings { parallel: Parallelism::AtMost(64), ..SHARE });
+    let settings = paced(RunPaceSettings { parallel: CallParallelism::AtMost(64), ..SHARE });
     bench.row_worker().model_roles[0].endpoints = shared(vec![capped("model", model, settings)]);
     bench.plan.parallel = 64;
     bench.plan.worker.retry.retries = 0;
@@ -71,9 +71,9 @@ fn bench(rows: usize, model: Arc<Acting>, limits: BudgetLimits) -> Bench {
     bench
 }
 
-async fn ended(bench: Bench) -> (RunEnd, Watched) {
+async fn ended(bench: Bench) -> (RunOutcome, Watched) {
     let (plan, watched) = bench.split();
-    (run_plan(plan).await.unwrap(), watched)
+    (execute_run(plan).await.unwrap(), watched)
 }
 
 fn with_prefix<'w>(watched: &'w [String], start: &str) -> Vec<&'w str> {
@@ -82,12 +82,12 @@ fn with_prefix<'w>(watched: &'w [String], start: &str) -> Vec<&'w str> {
 
 #[tokio::test(start_paused = true)]
 async fn as_many_calls_are_in_flight_with_a_budget_as_without() {
-    for parallel in [Parallelism::AtMost(64), Parallelism::Auto] {
+    for parallel in [CallParallelism::AtMost(64), CallParallelism::Auto] {
         let mut times = Vec::new();
         for limits in [BudgetLimits::default(), dollars(1.0)] {
             let (model, log) = needing(|_| 50);
             let mut bench = bench(600, model.clone(), limits);
-            let settings = paced(RunShareSettings { parallel, ..SHARE });
+            let settings = paced(RunPaceSettings { parallel, ..SHARE });
             bench.row_worker().model_roles[0].endpoints =
                 shared(vec![capped("model", model.clone(), settings)]);
             bench.plan.parallel = parallel.max_calls();
@@ -282,7 +282,7 @@ async fn a_retry_and_a_model_that_stands_in_keep_the_limit_and_grow_it_alike() {
     let failing = Arc::new(Acting::new(|_| (seconds(0.1), Err(broken()))));
     let (standing_in, log) = needing(|_| 30_000);
     let mut bench = bench(1, standing_in.clone(), dollars(1.0));
-    let settings = paced(RunShareSettings { max_outage: Duration::ZERO, ..SHARE });
+    let settings = paced(RunPaceSettings { max_outage: Duration::ZERO, ..SHARE });
     bench.plan.worker.retry.retries = 1;
     bench.row_worker().model_roles[0].endpoints =
         shared(vec![capped("down", failing.clone(), settings), capped("other", standing_in, settings)]);

@@ -7,10 +7,10 @@ use std::task::{Context, Poll};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
-use rowmill_core::ports::{Dataset, PublishedRecord, ReadLimit, ReadPosition, RecordSink, RowSource};
-use rowmill_engine::{StopCause, run_plan};
+use rowmill_core::ports::{Dataset, InputReadProgress, PublishedRecord, ReadLimit, RecordSink, RowSource};
+use rowmill_engine::{StopCause, execute_run};
 use rowmill_testkit::{FakeDataset, FakeModel};
-use rowmill_types::{Problem, ProblemCode, SourceRow};
+use rowmill_types::{Problem, ProblemCode, RowReadResult};
 
 use crate::acting::seconds;
 use crate::support::Bench;
@@ -19,14 +19,14 @@ use crate::support::Bench;
 struct PanickingSource(Box<dyn RowSource>);
 
 impl RowSource for PanickingSource {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         match self.0.read(batch, room) {
             Ok(false) if batch.is_empty() => panic!("the source broke"),
             read => read.map(|_| true),
         }
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         self.0.position()
     }
 }
@@ -38,7 +38,7 @@ struct PanickingBetween {
 }
 
 impl RowSource for PanickingBetween {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         self.has_given = true;
         self.source.read(batch, ReadLimit { rows: 1, ..room }).map(|_| true)
     }
@@ -48,7 +48,7 @@ impl RowSource for PanickingBetween {
         Poll::Ready(())
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         self.source.position()
     }
 }
@@ -62,7 +62,7 @@ struct PanickingOnLoop {
 }
 
 impl RowSource for PanickingOnLoop {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         self.has_given = true;
         self.source.read(batch, ReadLimit { rows: 1, ..room }).map(|_| true)
     }
@@ -72,7 +72,7 @@ impl RowSource for PanickingOnLoop {
         Poll::Ready(())
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         self.source.position()
     }
 }
@@ -103,7 +103,7 @@ async fn an_input_whose_reader_panics_has_not_ended_and_stops_the_run_with_a_pro
     let texts = (1..=300).map(|number| format!("{{\"p\":\"{number}\"}}"));
     bench.plan.source = Box::new(PanickingSource(FakeDataset::from_texts(texts).open().unwrap()));
     let (plan, watched) = bench.split();
-    let problem = problem(run_plan(plan).await.unwrap().stopped);
+    let problem = problem(execute_run(plan).await.unwrap().stopped);
     assert_eq!(problem.code, ProblemCode::Internal);
     let reported = (problem.message.as_str(), problem.cause.as_deref());
     assert_eq!(reported, ("reading the input failed", Some("the source broke")));
@@ -115,7 +115,7 @@ async fn a_panic_of_the_thread_that_reads_is_no_end_of_the_input_either() {
     let mut bench = Bench::new(0, Arc::new(FakeModel::default()));
     let source = FakeDataset::from_texts(["{\"p\":\"1\"}", "{\"p\":\"2\"}"]).open().unwrap();
     bench.plan.source = Box::new(PanickingBetween { source, has_given: false });
-    let problem = problem(run_plan(bench.plan).await.unwrap().stopped);
+    let problem = problem(execute_run(bench.plan).await.unwrap().stopped);
     assert_eq!(
         (problem.code, problem.message.as_str()),
         (ProblemCode::Internal, "reading the input was interrupted")
@@ -130,7 +130,7 @@ async fn a_source_that_panics_on_the_loop_stops_the_run_with_a_problem_like_any_
     let home = thread::current().id();
     bench.plan.source = Box::new(PanickingOnLoop { source, has_given: false, home });
     let (plan, watched) = bench.split();
-    let problem = problem(run_plan(plan).await.unwrap().stopped);
+    let problem = problem(execute_run(plan).await.unwrap().stopped);
     assert_eq!(problem.code, ProblemCode::Internal);
     let reported = (problem.message.as_str(), problem.cause.as_deref());
     assert_eq!(reported, ("reading the input failed", Some("the source broke on the loop")));
@@ -147,7 +147,7 @@ async fn a_sink_that_panics_stops_the_run_instead_of_keeping_it_waiting() {
     // A run that is kept waiting ends here, and for another reason.
     bench.plan.stop_rules.deadline = Some(seconds(5_000.0));
     let (plan, watched) = bench.split();
-    let problem = problem(run_plan(plan).await.unwrap().stopped);
+    let problem = problem(execute_run(plan).await.unwrap().stopped);
     assert!(problem.message.contains("every record is in the ledger"), "{problem:?}");
     assert_eq!(problem.cause.as_deref(), Some("the sink broke"));
     let mut recorded = watched.log.rows("ledger");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rowmill_core::record::EnvelopeHead;
 use rowmill_core::resume::ResumeIndex;
 use rowmill_core::select::{IdRule, InputRowRanges, RowSelection, RowSelector};
-use rowmill_engine::run_plan;
+use rowmill_engine::execute_run;
 use rowmill_testkit::{FakeDataset, FakeModel};
 use rowmill_types::RowId;
 
@@ -16,7 +16,7 @@ fn resumed(rows: u64, is_done: impl Fn(u64) -> bool) -> ResumeIndex {
     let id = |number: u64| RowId::Text(number.to_string().into());
     let (mut resume, mut input) = (ResumeIndex::default(), InputRowRanges::default());
     for number in 1..=rows {
-        input.add(Some(&id(number)), number);
+        input.add_row(Some(&id(number)), number);
         if is_done(number) {
             resume.add_output_row(&EnvelopeHead::new(id(number), number, true, ""));
         }
@@ -38,9 +38,9 @@ async fn rows_that_are_known_to_be_done_are_not_read_and_the_others_are_sent() {
     let mut bench = Bench::over(FakeDataset::from_texts(texts), model.clone());
     bench.plan.ids = IdRule { field: Some("p".into()), ..IdRule::default() };
     bench.plan.resume = resumed(ROWS, is_done);
-    let places = bench.plan.resume.done_row_numbers();
+    let places = bench.plan.resume.ok_row_digest();
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(watched.numbers(), [2_500, 4_999]);
     assert_eq!(
         (end.tally.input_rows, end.tally.selected_rows, end.tally.skipped_rows),
@@ -58,6 +58,6 @@ async fn a_limit_ends_among_rows_that_need_not_be_read() {
     bench.plan.selector =
         RowSelector::new(&RowSelection { limit: Some(3_000), ..RowSelection::default() }, None).unwrap();
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!((watched.numbers(), end.tally.selected_rows, end.tally.skipped_rows), (vec![7], 3_000, 2_999));
 }

@@ -5,9 +5,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::limits::{MinuteLimits, Parallelism, RunShareSettings};
+use rowmill_core::limits::{CallParallelism, MinuteLimits, RunPaceSettings};
 use rowmill_engine::{
-    EndpointKey, EndpointSettings, OnQuota, RunEnd, RunPlan, SharedLimits, StopCause, run_plan,
+    CallGateSettings, EndpointKey, OnQuota, RunOutcome, RunSetup, SharedLimits, StopCause, execute_run,
 };
 use rowmill_testkit::fake_answer;
 use rowmill_types::ProblemCode;
@@ -16,7 +16,7 @@ use crate::acting::{Acting, exhausted, seconds};
 use crate::support::{Bench, SHARE, paced};
 
 /// A run over this many rows that calls the shared model.
-fn plan(limits: &SharedLimits, model: &Arc<Acting>, rows: usize, settings: EndpointSettings) -> RunPlan {
+fn plan(limits: &SharedLimits, model: &Arc<Acting>, rows: usize, settings: CallGateSettings) -> RunSetup {
     let mut bench = Bench::new(rows, model.clone());
     let key = EndpointKey { provider: "one".into(), account: "mine".into(), model: "model".into() };
     bench.endpoint().gate = limits.for_run().gate(key, settings);
@@ -28,16 +28,16 @@ fn answering(after: f64) -> Arc<Acting> {
     Arc::new(Acting::new(move |_| (seconds(after), Ok(fake_answer("fine")))))
 }
 
-fn at_most(calls: usize) -> EndpointSettings {
-    paced(RunShareSettings { parallel: Parallelism::AtMost(calls), ..SHARE })
+fn at_most(calls: usize) -> CallGateSettings {
+    paced(RunPaceSettings { parallel: CallParallelism::AtMost(calls), ..SHARE })
 }
 
-fn per_minute(requests: u64) -> EndpointSettings {
-    paced(RunShareSettings { rates: MinuteLimits { requests: Some(requests), ..SHARE.rates }, ..SHARE })
+fn per_minute(requests: u64) -> CallGateSettings {
+    paced(RunPaceSettings { rates: MinuteLimits { requests: Some(requests), ..SHARE.rates }, ..SHARE })
 }
 
-async fn both(one: RunPlan, other: RunPlan) -> (RunEnd, RunEnd) {
-    let (one, other) = tokio::join!(Box::pin(run_plan(one)), Box::pin(run_plan(other)));
+async fn both(one: RunSetup, other: RunSetup) -> (RunOutcome, RunOutcome) {
+    let (one, other) = tokio::join!(Box::pin(execute_run(one)), Box::pin(execute_run(other)));
     (one.unwrap(), other.unwrap())
 }
 
@@ -55,9 +55,9 @@ async fn a_run_with_one_call_at_a_time_holds_up_no_other() {
 #[tokio::test(start_paused = true)]
 async fn what_a_run_reported_is_forgotten_when_it_has_ended() {
     let (limits, model) = (SharedLimits::default(), answering(0.1));
-    let slow = paced(RunShareSettings { parallel: Parallelism::AtMost(1), ..per_minute(60).share });
-    let first = run_plan(plan(&limits, &model, 20, slow)).await.unwrap();
-    let second = run_plan(plan(&limits, &model, 600, at_most(100))).await.unwrap();
+    let slow = paced(RunPaceSettings { parallel: CallParallelism::AtMost(1), ..per_minute(60).share });
+    let first = execute_run(plan(&limits, &model, 20, slow)).await.unwrap();
+    let second = execute_run(plan(&limits, &model, 600, at_most(100))).await.unwrap();
     assert!(first.duration >= seconds(14.0), "{:?}", first.duration);
     assert!(second.duration < seconds(2.0), "{:?}", second.duration);
 }
@@ -84,7 +84,7 @@ async fn a_run_that_stops_without_quota_does_not_wait_behind_one_that_waits_for_
         _ => (seconds(1.0), Ok(fake_answer("fine"))),
     }));
     let waits = plan(&limits, &model, 200, at_most(4));
-    let stops = plan(&limits, &model, 200, EndpointSettings { on_quota: OnQuota::Stop, ..at_most(4) });
+    let stops = plan(&limits, &model, 200, CallGateSettings { on_quota: OnQuota::Stop, ..at_most(4) });
     let (waits, stops) = both(waits, stops).await;
     assert_eq!((waits.tally.processed_rows, waits.stopped), (200, None));
     let Some(StopCause::Problem(problem)) = stops.stopped else { panic!("{:?}", stops.stopped) };
@@ -100,7 +100,7 @@ async fn every_run_waits_for_a_provider_that_is_down_as_long_as_it_wants_to() {
         _ => (seconds(1.0), Ok(fake_answer("fine"))),
     }));
     let patient = plan(&limits, &model, 200, at_most(4));
-    let hasty = paced(RunShareSettings { max_outage: Duration::from_secs(30), ..at_most(4).share });
+    let hasty = paced(RunPaceSettings { max_outage: Duration::from_secs(30), ..at_most(4).share });
     let hasty = plan(&limits, &model, 200, hasty);
     let (patient, hasty) = both(patient, hasty).await;
     assert_eq!((patient.tally.processed_rows, patient.stopped), (200, None));
@@ -137,7 +137,7 @@ async fn a_run_that_waits_for_no_outage_is_held_up_by_none_that_another_run_met(
         _ => (seconds(1.0), Ok(fake_answer("fine"))),
     }));
     let mut patient = plan(&limits, &model, 200, at_most(4));
-    let hasty = paced(RunShareSettings { max_outage: Duration::ZERO, ..at_most(4).share });
+    let hasty = paced(RunPaceSettings { max_outage: Duration::ZERO, ..at_most(4).share });
     let mut hasty = plan(&limits, &model, 40, hasty);
     hasty.worker.retry.retries = 1;
     for plan in [&mut patient, &mut hasty] {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::AnswerChecker;
 use rowmill_core::validate::ResultSchema;
-use rowmill_engine::{ErrorRateLimit, RunEnd, StopCause, run_plan};
+use rowmill_engine::{ErrorRateLimit, RunOutcome, StopCause, execute_run};
 use rowmill_testkit::{fake_answer, fake_failure};
 use rowmill_types::{AnswerVerdict, CallFailure};
 use tokio::time::Duration;
@@ -26,7 +26,7 @@ async fn a_share_of_failed_rows_stops_the_run_once_enough_rows_have_ended() {
         bench.plan.parallel = 1;
         bench.plan.stop_rules.max_error_rate = Some(ErrorRateLimit { share: 0.2, after });
         let (plan, watched) = bench.split();
-        let end = run_plan(plan).await.unwrap();
+        let end = execute_run(plan).await.unwrap();
         let failed = ended.div_ceil(2);
         assert_eq!(end.stopped, Some(StopCause::ErrorRate { failed, ended, allowed: 0.2 }));
         assert_eq!(watched.numbers().len() as u64, ended);
@@ -43,7 +43,7 @@ async fn a_share_that_is_allowed_does_not_stop_the_run() {
     bench.plan.parallel = 1;
     bench.plan.stop_rules.max_error_rate = Some(ErrorRateLimit { share: 0.2, after: 5 });
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!((end.stopped, watched.numbers().len()), (None, 100));
 }
 
@@ -57,7 +57,7 @@ async fn the_first_result_cancels_the_rest() {
     let mut bench = Bench::new(50, model.clone());
     bench.plan.stop_rules.first_result = true;
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert_eq!(end.stopped, Some(StopCause::FirstResult));
     assert_eq!(watched.outcomes(), ["BadRequest", "Interrupted", "Interrupted", "ok", "Interrupted"]);
     assert!(end.duration < seconds(3.0), "{:?}", end.duration);
@@ -76,7 +76,7 @@ async fn a_run_sends_nothing_after_its_deadline_and_finishes_what_is_in_flight()
     let (plan, watched) = bench.split();
     // Keeps the clock from passing the deadline while the first rows are being read.
     let begun = watched.log.until(|log| !log.rows("taken").is_empty());
-    let (end, ()) = tokio::join!(run_plan(plan), begun);
+    let (end, ()) = tokio::join!(execute_run(plan), begun);
     let end = end.unwrap();
     assert_eq!(end.stopped, Some(StopCause::Deadline(seconds(10.0))));
     assert!(model.times().iter().all(|at| *at <= 10.0), "{:?}", model.times());
@@ -99,7 +99,7 @@ async fn a_row_that_was_answered_may_be_corrected_while_the_run_drains() {
     let stop = bench.plan.stop.clone();
     let (plan, watched) = bench.split();
     let log = watched.log.clone();
-    let (end, ()) = tokio::join!(run_plan(plan), async {
+    let (end, ()) = tokio::join!(execute_run(plan), async {
         log.until(|log| !log.rows("taken").is_empty()).await;
         stop.drain();
     });
@@ -128,7 +128,7 @@ impl AnswerChecker for SlowCheck {
 /// A run of four concurrent rows that is aborted while the answers to the odd ones are being checked and those to the
 /// even ones are pending; also returns how many calls were sent.
 #[expect(clippy::unwrap_used, reason = "what fails here fails the test")]
-async fn aborted_during_checks(takes: f64, verdict: AnswerVerdict) -> (RunEnd, Watched, usize) {
+async fn aborted_during_checks(takes: f64, verdict: AnswerVerdict) -> (RunOutcome, Watched, usize) {
     let model = Arc::new(Acting::new(|call| match call.prompt.parse::<u64>().unwrap() % 2 {
         1 => (seconds(1.0), Ok(fake_answer("{}"))),
         _ => (seconds(9_999.0), Ok(fake_answer("{}"))),
@@ -140,7 +140,7 @@ async fn aborted_during_checks(takes: f64, verdict: AnswerVerdict) -> (RunEnd, W
     let stop = bench.plan.stop.clone();
     let (plan, watched) = bench.split();
     let log = watched.log.clone();
-    let (end, ()) = tokio::join!(run_plan(plan), async {
+    let (end, ()) = tokio::join!(execute_run(plan), async {
         // Time advances only once the rows are under way.
         log.until(|log| log.rows("taken").len() == 4).await;
         while check.begun.load(Ordering::Relaxed) < 2 {

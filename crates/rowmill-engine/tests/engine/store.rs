@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use rowmill_core::ledger::LedgerEvent;
-use rowmill_core::ports::{LedgerReserve, Model, RunStore};
+use rowmill_core::ports::{LedgerRequirements, Model, RunStore};
 use rowmill_core::resume::{ResumeCounts, ResumeIndex};
-use rowmill_engine::run_plan;
+use rowmill_engine::execute_run;
 use rowmill_testkit::{MemoryRunStore, run_header};
 use rowmill_types::{CallError, CallFailure, Completion, Request};
 
@@ -59,11 +59,13 @@ async fn pass(store: &MemoryRunStore, answers: &[&str]) -> (Watched, u64, Vec<St
     let mut bench = Bench::new(5, model.clone());
     bench.plan.resume = resume_of(store);
     bench.plan.ledger = match store.header().unwrap() {
-        Some(header) => store.reopen(header, LedgerReserve::default()).unwrap(),
-        None => store.begin(store.prepare(run_header("now"), LedgerReserve::default()).unwrap()).unwrap(),
+        Some(header) => store.reopen(header, LedgerRequirements::default()).unwrap(),
+        None => {
+            store.begin(store.prepare(run_header("now"), LedgerRequirements::default()).unwrap()).unwrap()
+        }
     };
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert!(end.stopped.is_none(), "{:?}", end.stopped);
     let mut keys = model.keys.lock().unwrap().clone();
     keys.sort();
@@ -107,11 +109,11 @@ async fn a_run_that_lost_its_store_to_another_process_stops_and_keeps_what_it_ha
     let store = MemoryRunStore::default();
     let model = Arc::new(ParkingModel { answers: BTreeSet::from(["1".into()]), keys: Mutex::default() });
     let mut bench = Bench::new(1, model);
-    let open = store.begin(store.prepare(run_header("now"), LedgerReserve::default()).unwrap()).unwrap();
-    store.reopen(run_header("later"), LedgerReserve::default()).unwrap();
+    let open = store.begin(store.prepare(run_header("now"), LedgerRequirements::default()).unwrap()).unwrap();
+    store.reopen(run_header("later"), LedgerRequirements::default()).unwrap();
     bench.plan.ledger = open;
     let (plan, watched) = bench.split();
-    let end = run_plan(plan).await.unwrap();
+    let end = execute_run(plan).await.unwrap();
     assert!(matches!(&end.stopped, Some(rowmill_engine::StopCause::Problem(problem))
         if problem.message == "another process goes on with the run"));
     assert!(watched.numbers().is_empty(), "nobody learns of what is not on record");

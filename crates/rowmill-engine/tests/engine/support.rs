@@ -9,10 +9,10 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rowmill_core::agent::AgentGraph;
-use rowmill_core::limits::{Budget, BudgetLimits, MinuteLimits, PaceMode, Parallelism, RunShareSettings};
+use rowmill_core::limits::{Budget, BudgetLimits, CallParallelism, MinuteLimits, PaceMode, RunPaceSettings};
 use rowmill_core::ports::{
-    AppendOutcome, Dataset, EventGroup, Ledger, LedgerPosition, Model, Observer, OpenLedger, PublishedRecord,
-    RecordId, RecordReader, RecordSink, RunEpoch, RunEvent,
+    AppendOutcome, Dataset, EventGroup, Ledger, LedgerPosition, LedgerRecordId, Model, Observer, OpenLedger,
+    PublishedRecord, RecordReader, RecordSink, RunEpoch, RunEvent,
 };
 use rowmill_core::prompt::PromptTemplate;
 use rowmill_core::record::{EnvelopeHead, RowRecord};
@@ -22,8 +22,9 @@ use rowmill_core::retry;
 use rowmill_core::select::{IdRule, RowSelection, RowSelector};
 use rowmill_core::validate::ResultSchema;
 use rowmill_engine::{
-    EndpointKey, EndpointSettings, IdCheck, ModelEndpoint, OnQuota, ReadingThread, RecordSinks, RoleModels,
-    RowWorker, RunPlan, SharedLimits, StopHandle, StopRules, WorkerAssignment, WorkerPlan,
+    CallGateSettings, EndpointKey, IdCheckPhase, ModelEndpoint, ModelRoleEndpoints, OnQuota, ReadingThread,
+    RecordSinks, RowExecutionSetup, RowWorker, RunSetup, SharedLimits, StopHandle, StopRules,
+    WorkerAssignment,
 };
 use rowmill_testkit::FakeDataset;
 use rowmill_types::{AttachmentRules, Problem, ProblemCode, SettingVocabulary};
@@ -124,8 +125,8 @@ impl FakeLedger {
     }
 }
 
-fn record_id(place: usize, bytes: usize) -> RecordId {
-    RecordId::new(LedgerPosition::from_key(place as u64), bytes)
+fn record_id(place: usize, bytes: usize) -> LedgerRecordId {
+    LedgerRecordId::new(LedgerPosition::from_key(place as u64), bytes)
 }
 
 impl Ledger for FakeLedger {
@@ -147,10 +148,10 @@ impl Ledger for FakeLedger {
 }
 
 impl RecordReader for FakeLedger {
-    fn read(&mut self, id: RecordId) -> Result<Vec<u8>, Problem> {
+    fn read(&mut self, id: LedgerRecordId) -> Result<Vec<u8>, Problem> {
         let start = id.position().key() as usize;
         self.log.add("read back".into());
-        Ok(self.bytes.lock().unwrap()[start..start + id.bytes()].to_vec())
+        Ok(self.bytes.lock().unwrap()[start..start + id.event_length()].to_vec())
     }
 }
 
@@ -210,19 +211,19 @@ pub(crate) fn shared(endpoints: Vec<ModelEndpoint>) -> Vec<Arc<ModelEndpoint>> {
 }
 
 /// A model role whose models accept only text files.
-pub(crate) fn model_role(endpoints: Vec<ModelEndpoint>) -> RoleModels {
-    RoleModels {
+pub(crate) fn model_role(endpoints: Vec<ModelEndpoint>) -> ModelRoleEndpoints {
+    ModelRoleEndpoints {
         endpoints: shared(endpoints),
         files: AttachmentRules { kinds: Vec::new(), max_total: 1 << 20, max_count: 8 },
     }
 }
 
 /// The default pace of model endpoints in tests.
-pub(crate) const ENDPOINT: EndpointSettings = EndpointSettings { share: SHARE, on_quota: OnQuota::Wait };
+pub(crate) const ENDPOINT: CallGateSettings = CallGateSettings { share: SHARE, on_quota: OnQuota::Wait };
 
 /// The default pace of a run's calls in tests.
-pub(crate) const SHARE: RunShareSettings = RunShareSettings {
-    parallel: Parallelism::AtMost(1_000),
+pub(crate) const SHARE: RunPaceSettings = RunPaceSettings {
+    parallel: CallParallelism::AtMost(1_000),
     pace: PaceMode::Auto,
     rates: MinuteLimits { requests: None, tokens: None, input_tokens: None, output_tokens: None },
     max_output: None,
@@ -232,15 +233,15 @@ pub(crate) const SHARE: RunShareSettings = RunShareSettings {
 };
 
 /// The settings of a model endpoint whose calls are paced in this way.
-pub(crate) fn paced(share: RunShareSettings) -> EndpointSettings {
-    EndpointSettings { share, ..ENDPOINT }
+pub(crate) fn paced(share: RunPaceSettings) -> CallGateSettings {
+    CallGateSettings { share, ..ENDPOINT }
 }
 
 /// The bench with this model at a model endpoint of its own.
 pub(crate) fn with_endpoint<M: Model + 'static>(
     mut bench: Bench,
     model: &Arc<M>,
-    settings: EndpointSettings,
+    settings: CallGateSettings,
 ) -> Bench {
     bench.row_worker().model_roles[0].endpoints = shared(vec![endpoint("model", model.clone(), settings)]);
     bench.plan.parallel = settings.share.parallel.max_calls();
@@ -248,7 +249,7 @@ pub(crate) fn with_endpoint<M: Model + 'static>(
 }
 
 /// A model with limits of its own.
-pub(crate) fn endpoint(name: &str, model: Arc<dyn Model>, settings: EndpointSettings) -> ModelEndpoint {
+pub(crate) fn endpoint(name: &str, model: Arc<dyn Model>, settings: CallGateSettings) -> ModelEndpoint {
     let key = EndpointKey { provider: name.into(), account: String::new(), model: name.into() };
     ModelEndpoint {
         name: name.into(),
@@ -265,7 +266,7 @@ pub(crate) fn endpoint(name: &str, model: Arc<dyn Model>, settings: EndpointSett
 
 /// A run that is assembled step by step.
 pub(crate) struct Bench {
-    pub(crate) plan: RunPlan,
+    pub(crate) plan: RunSetup,
     pub(crate) log: Log,
     envelopes: Arc<Mutex<Vec<Value>>>,
 }
@@ -284,15 +285,15 @@ impl Bench {
         };
         let mut sinks = RecordSinks::default();
         sinks.in_input_order.push(sink("output"));
-        let plan = RunPlan {
+        let plan = RunSetup {
             run: "run".into(),
             source: dataset.open().unwrap(),
             reading: ReadingThread::for_dataset(&dataset),
             selector: RowSelector::new(&RowSelection::default(), None).unwrap(),
             ids: IdRule::default(),
-            id_check: IdCheck::Done,
+            id_check: IdCheckPhase::Done,
             resume: ResumeIndex::default(),
-            worker: WorkerPlan {
+            worker: RowExecutionSetup {
                 assignment: WorkerAssignment::Shared(Arc::new(RowWorker {
                     graph: Arc::new(AgentGraph::single_agent(None, 1).unwrap()),
                     model_roles: vec![model_role(vec![endpoint("model", model, ENDPOINT)])],
@@ -355,7 +356,7 @@ impl Bench {
     }
 
     /// The parts that are needed after the plan has been passed to the engine.
-    pub(crate) fn split(self) -> (RunPlan, Watched) {
+    pub(crate) fn split(self) -> (RunSetup, Watched) {
         (self.plan, Watched { log: self.log, envelopes: self.envelopes })
     }
 }
@@ -393,7 +394,7 @@ pub(crate) fn kept_line(number: u64) -> Vec<u8> {
 
 impl FakeLedger {
     /// Puts a record into the ledger as if from an earlier run; returns its position.
-    pub(crate) fn holds(&self, line: &[u8]) -> RecordId {
+    pub(crate) fn holds(&self, line: &[u8]) -> LedgerRecordId {
         let mut bytes = self.bytes.lock().unwrap();
         let id = record_id(bytes.len(), line.len());
         bytes.extend_from_slice(line);

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use crate::provider::{HANGS, MAX_OUTPUT, ProviderTestRun, Server, utilisation};
 use crate::support::{Bench, SHARE, Watched, endpoint, paced, shared};
-use rowmill_core::limits::{Budget, BudgetLimits, RunShareSettings, Spend};
+use rowmill_core::limits::{Budget, BudgetLimits, RunPaceSettings, Spend};
 use rowmill_core::ports::{Observer, RunEvent};
 use rowmill_core::retry;
-use rowmill_engine::{RunEnd, StopCause, run_plan};
+use rowmill_engine::{RunOutcome, StopCause, execute_run};
 use rowmill_testkit::FakeDataset;
 use tokio::sync::Notify;
 
@@ -57,7 +57,7 @@ async fn standstill(pulse: &Pulse) {
 struct Played {
     test_run: Arc<ProviderTestRun>,
     server: Arc<Server>,
-    end: RunEnd,
+    end: RunOutcome,
     watched: Watched,
 }
 
@@ -70,7 +70,7 @@ fn play(test_run: ProviderTestRun) -> Option<Played> {
         let texts = test_run.prompts.iter().map(|prompt| format!("{{\"p\":\"{prompt}\"}}"));
         let mut bench = Bench::over(FakeDataset::from_texts(texts), server.clone());
         let settings =
-            paced(RunShareSettings { parallel: test_run.parallel, max_output: Some(MAX_OUTPUT), ..SHARE });
+            paced(RunPaceSettings { parallel: test_run.parallel, max_output: Some(MAX_OUTPUT), ..SHARE });
         let mut endpoint = endpoint("model", server.clone(), settings);
         endpoint.price = Some(test_run.price);
         bench.row_worker().model_roles[0].endpoints = shared(vec![endpoint]);
@@ -85,7 +85,7 @@ fn play(test_run: ProviderTestRun) -> Option<Played> {
         plan.observer = pulse.clone();
         let (plan, watched) = bench.split();
         tokio::select! {
-            end = run_plan(plan) => Some(Played { test_run, server, end: end.unwrap(), watched }),
+            end = execute_run(plan) => Some(Played { test_run, server, end: end.unwrap(), watched }),
             () = standstill(&pulse) => None,
         }
     })

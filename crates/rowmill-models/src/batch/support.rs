@@ -1,6 +1,6 @@
 //! Which providers have a batch API, what they allow (as of November 2026), and how their APIs differ.
 
-use rowmill_core::ports::{ExpiryRule, JobKeyRule};
+use rowmill_core::ports::{ExpiredJobResultRule, JobKeyReporting};
 
 use super::openai::dialect::{
     EndpointForm, FileDialect, JobDeletion, JobPaging, LineForm, ModelPlace, WindowForm,
@@ -40,8 +40,8 @@ pub(crate) struct BatchLimits {
     pub(crate) window_hours: u64,
     /// The shortest and the longest window that can be asked for.
     pub(crate) windows: (u64, u64),
-    pub(crate) expiry: ExpiryRule,
-    pub(crate) job_key: JobKeyRule,
+    pub(crate) expiry: ExpiredJobResultRule,
+    pub(crate) job_key: JobKeyReporting,
 }
 
 /// OpenAI's limits, the base of those of similar APIs. The queue limit in tokens depends on tier and model. The size of
@@ -55,8 +55,8 @@ const OPENAI_LIMITS: BatchLimits = BatchLimits {
     max_jobs: None,
     window_hours: 24,
     windows: (24, 24),
-    expiry: ExpiryRule::KeepsFinished,
-    job_key: JobKeyRule::Reported,
+    expiry: ExpiredJobResultRule::KeepsFinished,
+    job_key: JobKeyReporting::Reported,
 };
 
 const OPENAI_DIALECT: FileDialect = FileDialect {
@@ -104,7 +104,7 @@ pub(crate) const TOGETHER_BATCH: BatchSupport = BatchSupport {
     limits: BatchLimits {
         max_bytes: 100 * MEGABYTE,
         max_queued_tokens: Some(30_000_000_000),
-        job_key: JobKeyRule::NotReported,
+        job_key: JobKeyReporting::NotReported,
         ..OPENAI_LIMITS
     },
 };
@@ -138,7 +138,7 @@ pub(crate) const ANTHROPIC_BATCH: BatchSupport = BatchSupport {
         max_bytes: 256 * MEGABYTE,
         max_request_bytes: 32 * MEGABYTE,
         max_queued_requests: Some(200_000),
-        job_key: JobKeyRule::NotReported,
+        job_key: JobKeyReporting::NotReported,
         ..OPENAI_LIMITS
     },
 };
@@ -152,7 +152,7 @@ pub(crate) const GOOGLE_BATCH: BatchSupport = BatchSupport {
         max_jobs: Some(100),
         window_hours: 48,
         windows: (48, 48),
-        expiry: ExpiryRule::LosesAll,
+        expiry: ExpiredJobResultRule::LosesAll,
         ..OPENAI_LIMITS
     },
 };

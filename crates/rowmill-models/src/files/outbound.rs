@@ -98,7 +98,7 @@ impl FileSender {
         if error.status == Some(413) {
             let message = format!(
                 "the request with its files is too large for the provider: {}",
-                error.message.with_markers()
+                error.message.with_mention_markers()
             );
             return CallError { failure: CallFailure::Refused, message: message.into(), ..error };
         }
@@ -116,7 +116,7 @@ impl FileSender {
         }
         let message = format!(
             "the provider no longer has the file that was uploaded: {}",
-            error.message.with_markers()
+            error.message.with_mention_markers()
         );
         CallError { failure: CallFailure::Server, message: message.into(), ..error }
     }

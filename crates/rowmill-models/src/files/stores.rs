@@ -240,9 +240,13 @@ fn about(file: &Attachment, error: CallError) -> CallError {
             "the file `{}` ({} bytes) is too large for the provider: {}",
             file.name,
             file.bytes.len(),
-            error.message.with_markers()
+            error.message.with_mention_markers()
         ),
-        _ => format!("the file `{}` could not be uploaded: {}", file.name, error.message.with_markers()),
+        _ => format!(
+            "the file `{}` could not be uploaded: {}",
+            file.name,
+            error.message.with_mention_markers()
+        ),
     };
     CallError { failure, message: message.into(), ..error }
 }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use rowmill_types::{AnsweredCall, Attachment, Message};
+use rowmill_types::{AnsweredToolCall, Attachment, Message};
 
 use super::MessageManner;
 use super::calls::{write_anthropic_id, write_google_id};
@@ -45,7 +45,7 @@ fn each<'a, 'm>(
 /// The call that a result answers.
 fn answered(message: &Message) -> (&str, &str, bool) {
     let answers = message.answered_call.as_deref();
-    answers.map_or(("", "", false), |AnsweredCall { call, tool, is_error }| (call, tool, *is_error))
+    answers.map_or(("", "", false), |AnsweredToolCall { call, tool, is_error }| (call, tool, *is_error))
 }
 
 /// Writes results for chat completions, which are texts. Other files follow in a user message, because

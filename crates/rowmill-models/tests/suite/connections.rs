@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use rowmill_models::{
-    CatalogueEntry, KeyState, ModelString, ProviderConfig, ProviderConnection, ProviderProtocol,
-    ProviderRegistry, provider_catalogue,
+    ApiKeyPresence, ModelString, ProviderCatalogueEntry, ProviderConfig, ProviderConnection,
+    ProviderProtocol, ProviderRegistry, provider_catalogue,
 };
 use rowmill_types::{Problem, ProblemCode};
 
@@ -172,18 +172,19 @@ fn the_catalogue_tells_what_is_there_and_what_is_missing() {
     let environment = [("ANTHROPIC_API_KEY", "k"), ("VLLM_BASE_URL", "http://gpu/v1")];
     let providers = providers("[lab]\nbase_url = \"http://lab/v1\"\napi_key_env = \"LAB\"").unwrap();
     let entries = provider_catalogue(&providers, &|name: &str| variable(&environment, name));
-    let entry =
-        |name: &str| -> &CatalogueEntry { entries.iter().find(|entry| entry.provider == name).unwrap() };
-    assert_eq!(entry("anthropic").key, KeyState::Set("ANTHROPIC_API_KEY".to_owned()));
-    assert_eq!(entry("openai").key, KeyState::Missing);
+    let entry = |name: &str| -> &ProviderCatalogueEntry {
+        entries.iter().find(|entry| entry.provider == name).unwrap()
+    };
+    assert_eq!(entry("anthropic").key, ApiKeyPresence::Set("ANTHROPIC_API_KEY".to_owned()));
+    assert_eq!(entry("openai").key, ApiKeyPresence::Missing);
     assert_eq!(entry("openai").key_variables, ["OPENAI_API_KEY"]);
-    assert_eq!(entry("vllm").key, KeyState::Optional);
+    assert_eq!(entry("vllm").key, ApiKeyPresence::Optional);
     assert_eq!(entry("vllm").base_url.as_deref(), Some("http://gpu/v1"));
-    assert_eq!(entry("silent").key, KeyState::NotNeeded);
+    assert_eq!(entry("silent").key, ApiKeyPresence::NotNeeded);
     assert_eq!(entry("azure").base_url, None);
     assert_eq!(
         (entry("lab").key_variables.as_slice(), &entry("lab").key),
-        (&["LAB".to_owned()][..], &KeyState::Missing)
+        (&["LAB".to_owned()][..], &ApiKeyPresence::Missing)
     );
     assert_eq!(entry("slow").settings.iter().map(|key| key.name()).collect::<Vec<_>>(), ["delay"]);
     assert!(entries.iter().all(|entry| !entry.about.is_empty()));

@@ -7,7 +7,7 @@ use bytes::BytesMut;
 use futures_util::{SinkExt, StreamExt};
 use rowmill_http::HttpTimeouts;
 use rowmill_testkit::read_request;
-use rowmill_types::{CallError, CallFailure, RateLimits, RateWindow};
+use rowmill_types::{CallError, CallFailure, RateLimitState, ReportedRateLimits};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::Message;
@@ -23,9 +23,9 @@ const SHORT: Duration = Duration::from_millis(50);
 const LONG: Duration = Duration::from_secs(600);
 const PATIENT: HttpTimeouts = HttpTimeouts { connect: LONG, first_byte: LONG, idle: LONG };
 
-fn expected_limits() -> Option<RateLimits> {
-    let window = RateWindow { limit: 600, remaining: 599, reset: Duration::from_millis(100) };
-    Some(RateLimits { requests: Some(window), ..RateLimits::default() })
+fn expected_limits() -> Option<ReportedRateLimits> {
+    let window = RateLimitState { limit: 600, remaining: 599, reset: Duration::from_millis(100) };
+    Some(ReportedRateLimits { requests: Some(window), ..ReportedRateLimits::default() })
 }
 
 #[tokio::test]

@@ -11,7 +11,7 @@ use rowmill_models::{
     ModelSetup, ModelString, ProviderConfig, ProviderConnection, ProviderRegistry, build_model,
 };
 use rowmill_testkit::{FileTransfer, RecordedFile, Simulator, SimulatorScript};
-use rowmill_types::{Attachment, CallFailure, CallFault, Message, Request};
+use rowmill_types::{Attachment, CallFailure, CallRetryClass, Message, Request};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0\0\x01\0\0\0\x01";
 const MODELS: [&str; 4] = ["openai.m", "responses.m", "anthropic.m", "google.m"];
@@ -99,7 +99,7 @@ async fn what_reaches_the_provider_is_byte_for_byte_the_file() {
 #[tokio::test]
 async fn a_large_file_is_uploaded_once_for_all_rows_and_deleted_at_the_end() {
     for text in MODELS.into_iter().chain(["responses.m?transport=ws"]) {
-        let simulator = Simulator::start(SimulatorScript::new().file_processing(2)).await;
+        let simulator = Simulator::start(SimulatorScript::new().file_processing_polls(2)).await;
         let model = model(text, &simulator);
         let pdf = large_pdf(1);
         let rows: Vec<Request> = (0..6).map(|row| ask(&format!("row {row}"), vec![pdf.clone()])).collect();
@@ -133,7 +133,7 @@ async fn a_file_that_expired_fails_one_try_and_is_uploaded_for_the_next() {
         simulator.expire_files();
         let error = model.complete(&request).await.unwrap_err();
         assert_eq!(error.failure, CallFailure::Server, "{text}: {error}");
-        assert!(matches!(error.fault(), CallFault::Transient { .. }), "{text}");
+        assert!(matches!(error.retry_class(), CallRetryClass::Transient { .. }), "{text}");
         model.complete(&request).await.unwrap();
         assert_eq!(simulator.stats().uploads, 2, "{text}");
     }
@@ -176,7 +176,7 @@ async fn a_request_that_is_too_large_is_refused_for_good_in_clear_words() {
         let pdf = file("p.pdf", "application/pdf", [&b"%PDF-1.4"[..], &[b'x'; 2000]].concat());
         let error = model(text, &simulator).complete(&ask("x", vec![pdf])).await.unwrap_err();
         assert_eq!((error.failure, error.status), (CallFailure::Refused, Some(413)), "{text}");
-        assert_eq!(error.fault(), CallFault::Permanent, "{text}");
+        assert_eq!(error.retry_class(), CallRetryClass::Permanent, "{text}");
         assert!(error.message.starts_with("the request with its files is too large"), "{error}");
     }
 }

@@ -244,7 +244,7 @@ impl SimulatorState {
         let number = held.downloads;
         drop(held);
         self.recorder.count_batches(|counts| counts.result_downloads += 1);
-        let (cut, slow) = (self.script.batches.cut_downloads, self.script.batches.slow_downloads);
+        let (cut, slow) = (self.script.batches.cut_first_downloads, self.script.batches.slow_first_downloads);
         match number {
             number if number <= cut => DownloadDamage::Cut,
             number if number <= cut.saturating_add(slow) => DownloadDamage::Slow,
@@ -254,7 +254,7 @@ impl SimulatorState {
 
     /// Counts an upload; returns whether it is cut.
     pub(crate) fn cuts_next_upload(&self) -> bool {
-        let cut = self.script.batches.cut_uploads;
+        let cut = self.script.batches.cut_first_uploads;
         if cut == 0 {
             return false;
         }

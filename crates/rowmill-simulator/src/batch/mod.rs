@@ -37,4 +37,4 @@ pub(crate) use self::serve::BatchServed;
 pub use self::settings::SimulatedBatches;
 pub(crate) use self::store::BatchStore;
 pub(crate) use self::stored_bytes::StoredBytes;
-pub use self::tally::BatchStats;
+pub use self::tally::SimulatedBatchStats;

@@ -14,7 +14,7 @@ use crate::distribution::RandomDistribution;
 ///     .duration(Duration::from_secs(7_200))
 ///     .time_scale(3_600.0)
 ///     .missing_rows(0.01)
-///     .lose_creates(1);
+///     .lose_first_create_responses(1);
 /// ```
 #[derive(Debug, Clone)]
 pub struct SimulatedBatches {
@@ -29,9 +29,9 @@ pub struct SimulatedBatches {
     pub(crate) validation_error: Option<(String, u64)>,
     pub(crate) lost_creates: u64,
     pub(crate) failed_creates: (u64, u16),
-    pub(crate) cut_uploads: u64,
-    pub(crate) cut_downloads: u64,
-    pub(crate) slow_downloads: u64,
+    pub(crate) cut_first_uploads: u64,
+    pub(crate) cut_first_downloads: u64,
+    pub(crate) slow_first_downloads: u64,
     pub(crate) folder: Option<PathBuf>,
 }
 
@@ -51,9 +51,9 @@ impl SimulatedBatches {
             validation_error: None,
             lost_creates: 0,
             failed_creates: (0, 503),
-            cut_uploads: 0,
-            cut_downloads: 0,
-            slow_downloads: 0,
+            cut_first_uploads: 0,
+            cut_first_downloads: 0,
+            slow_first_downloads: 0,
             folder: None,
         }
     }
@@ -124,29 +124,29 @@ impl SimulatedBatches {
 
     /// Makes the first `count` jobs, but closes the connection without an answer.
     #[must_use]
-    pub fn lose_creates(mut self, count: u64) -> Self {
+    pub fn lose_first_create_responses(mut self, count: u64) -> Self {
         self.lost_creates = count;
         self
     }
 
     /// Makes the next `count` jobs, but answers with this status.
     #[must_use]
-    pub fn fail_creates(mut self, count: u64, status: u16) -> Self {
+    pub fn fail_first_create_responses(mut self, count: u64, status: u16) -> Self {
         self.failed_creates = (count, status);
         self
     }
 
     /// Resets the connection in the middle of the first `count` uploads.
     #[must_use]
-    pub fn cut_uploads(mut self, count: u64) -> Self {
-        self.cut_uploads = count;
+    pub fn cut_first_uploads(mut self, count: u64) -> Self {
+        self.cut_first_uploads = count;
         self
     }
 
     /// Closes the connection in the middle of the first `count` downloads of results.
     #[must_use]
-    pub fn cut_downloads(mut self, count: u64) -> Self {
-        self.cut_downloads = count;
+    pub fn cut_first_downloads(mut self, count: u64) -> Self {
+        self.cut_first_downloads = count;
         self
     }
 
@@ -161,8 +161,8 @@ impl SimulatedBatches {
     /// Sends the next `count` downloads of results in 64 pieces, each released like a byte of a dripping
     /// answer.
     #[must_use]
-    pub fn slow_downloads(mut self, count: u64) -> Self {
-        self.slow_downloads = count;
+    pub fn slow_first_downloads(mut self, count: u64) -> Self {
+        self.slow_first_downloads = count;
         self
     }
 }

@@ -8,7 +8,7 @@ use serde::Serialize;
 /// Counts of the batch APIs so far. None of them is contained in the counts of live calls.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct BatchStats {
+pub struct SimulatedBatchStats {
     /// Jobs that were created, whether their creator got the answer or not.
     pub jobs: u64,
     /// Jobs by state, in OpenAI's words for all vendors; reported by `/stats` and [`crate::Simulator::stats`].

@@ -80,7 +80,7 @@ impl SimulatorState {
     }
 
     /// Moves the clock of the jobs on.
-    pub(crate) fn advance_jobs(self: &Arc<Self>, by: Duration) {
+    pub(crate) fn advance_job_clock(self: &Arc<Self>, by: Duration) {
         self.batches.lock().clock.advance(by);
         self.wait_for_due_jobs();
     }
@@ -96,11 +96,11 @@ impl SimulatorState {
         self.wait_for_due_jobs();
     }
 
-    pub(crate) fn hold_jobs(&self) {
+    pub(crate) fn stop_job_clock(&self) {
         self.batches.lock().clock.hold(server_time());
     }
 
-    pub(crate) fn release_jobs(self: &Arc<Self>) {
+    pub(crate) fn restart_job_clock(self: &Arc<Self>) {
         self.batches.lock().clock.release(server_time());
         self.batches.changed.notify_all();
     }

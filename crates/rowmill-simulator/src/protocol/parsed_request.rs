@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::VendorProtocol;
 use crate::conversation::{
-    CallView, RecordedMessage, RecordedRole, RecordedTool, RecordedToolCall, RecordedToolResult,
+    RecordedMessage, RecordedRole, RecordedToolCall, RecordedToolResult, RecordedToolSpec, SimulatedCallView,
 };
 use crate::recorded_file::RecordedFile;
 
@@ -24,7 +24,7 @@ pub(crate) struct ParsedRequest {
     /// The conversation without the system text.
     pub(crate) messages: Vec<RecordedMessage>,
     /// The offered tools.
-    pub(crate) tools: Vec<RecordedTool>,
+    pub(crate) tools: Vec<RecordedToolSpec>,
     /// The offered tools that run at the provider.
     pub(crate) hosted: Vec<String>,
     /// The files of all messages, in order.
@@ -127,7 +127,7 @@ impl ParsedRequest {
     }
 
     /// Requires that this tool is called; the answer is then a value for its schema.
-    pub(super) fn require_tool(&mut self, tool: &RecordedTool) {
+    pub(super) fn require_tool(&mut self, tool: &RecordedToolSpec) {
         self.tool = Some(tool.name.clone());
         if !tool.schema.is_null() {
             self.schema = Some(tool.schema.clone());
@@ -152,8 +152,8 @@ impl ParsedRequest {
     }
 
     /// The request as a script sees it.
-    pub(crate) fn view(&self, of_prompt: u64, of_turn: u64) -> CallView<'_> {
-        CallView {
+    pub(crate) fn view(&self, of_prompt: u64, of_turn: u64) -> SimulatedCallView<'_> {
+        SimulatedCallView {
             model: &self.model,
             system: &self.system,
             prompt: &self.prompt,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{ParsedRequest, RequestRefusal, as_json_schema, text};
-use crate::conversation::RecordedTool;
+use crate::conversation::RecordedToolSpec;
 
 /// OpenAI's tools: in chats a function is nested in a field of its own, in Responses it is not.
 pub(super) fn openai(body: &Value, ask: &mut ParsedRequest, is_chat: bool) -> Result<(), RequestRefusal> {
@@ -56,7 +56,7 @@ pub(super) fn openai(body: &Value, ask: &mut ParsedRequest, is_chat: bool) -> Re
     Ok(())
 }
 
-fn openai_function(function: &Value, place: &str) -> Result<RecordedTool, RequestRefusal> {
+fn openai_function(function: &Value, place: &str) -> Result<RecordedToolSpec, RequestRefusal> {
     let Some(name) = text(function, "name") else {
         return Err(RequestRefusal::invalid(format!("Missing required parameter: '{place}.name'.")));
     };
@@ -156,7 +156,7 @@ pub(super) fn google(body: &Value, ask: &mut ParsedRequest) -> Result<(), Reques
     Ok(())
 }
 
-fn google_function(declaration: &Value) -> Result<RecordedTool, RequestRefusal> {
+fn google_function(declaration: &Value) -> Result<RecordedToolSpec, RequestRefusal> {
     let name = text(declaration, "name").unwrap_or_default();
     let starts = name.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     let fits = |letter: char| letter.is_ascii_alphanumeric() || "_.:-".contains(letter);
@@ -174,16 +174,16 @@ fn google_function(declaration: &Value) -> Result<RecordedTool, RequestRefusal> 
     Ok(seen(name, declaration, schema))
 }
 
-fn seen(name: &str, tool: &Value, schema: Value) -> RecordedTool {
+fn seen(name: &str, tool: &Value, schema: Value) -> RecordedToolSpec {
     let description = text(tool, "description").unwrap_or_default().to_owned();
-    RecordedTool { name: name.to_owned(), description, schema }
+    RecordedToolSpec { name: name.to_owned(), description, schema }
 }
 
 fn is_plain(name: &str) -> bool {
     !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphanumeric() || "_-".contains(letter))
 }
 
-fn offer(ask: &mut ParsedRequest, tool: RecordedTool) -> Result<(), RequestRefusal> {
+fn offer(ask: &mut ParsedRequest, tool: RecordedToolSpec) -> Result<(), RequestRefusal> {
     if ask.tools.iter().any(|held| held.name == tool.name) {
         return Err(RequestRefusal::invalid(match ask.protocol {
             super::VendorProtocol::Google => format!("Duplicate function declaration found: {}", tool.name),

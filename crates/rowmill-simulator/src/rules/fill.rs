@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::conversation::CallView;
+use crate::conversation::SimulatedCallView;
 
 /// Replaces `{{last}}`, `{{prompt}}`, `{{system}}` and `{{turn}}` by the values of the call. Inserted text is
 /// not searched again, and other braces stay.
-pub(super) fn fill_text(text: &str, seen: &CallView<'_>) -> String {
+pub(super) fn fill_text(text: &str, seen: &SimulatedCallView<'_>) -> String {
     let mut filled = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("{{") {
@@ -27,7 +27,7 @@ pub(super) fn fill_text(text: &str, seen: &CallView<'_>) -> String {
     filled
 }
 
-fn value(name: &str, seen: &CallView<'_>) -> Option<String> {
+fn value(name: &str, seen: &SimulatedCallView<'_>) -> Option<String> {
     Some(match name {
         "last" => seen.last.to_owned(),
         "prompt" => seen.prompt.to_owned(),
@@ -38,7 +38,7 @@ fn value(name: &str, seen: &CallView<'_>) -> Option<String> {
 }
 
 /// Does the same in all strings of a value; keys stay.
-pub(super) fn fill_value(value: &Value, seen: &CallView<'_>) -> Value {
+pub(super) fn fill_value(value: &Value, seen: &SimulatedCallView<'_>) -> Value {
     match value {
         Value::String(text) => Value::String(fill_text(text, seen)),
         Value::Array(items) => items.iter().map(|item| fill_value(item, seen)).collect(),

@@ -8,15 +8,15 @@ use serde_json::Value;
 
 use self::fill::{fill_text, fill_value};
 use crate::answer::SimulatedAnswer;
-use crate::conversation::CallView;
+use crate::conversation::SimulatedCallView;
 use crate::fault::SimulatedFault;
 use crate::turn::ScriptedTurn;
 
 /// An ordered list of rules: the first that matches a call defines how it is answered.
 ///
 /// ```
-/// # use rowmill_simulator::AnswerRules;
-/// let rules = AnswerRules::read(
+/// # use rowmill_simulator::SimulatedAnswerRules;
+/// let rules = SimulatedAnswerRules::read(
 ///     "rules.jsonl",
 ///     r#"{"when": {"turn": 1, "tool": "search"}, "then": {"calls": [{"name": "search", "arguments": {"query": "{{prompt}}"}}]}}
 ///        {"when": {"turn": 2}, "then": {"text": "It says: {{last}}"}}"#,
@@ -24,9 +24,9 @@ use crate::turn::ScriptedTurn;
 /// assert_eq!(rules.unwrap().len(), 2);
 /// ```
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct AnswerRules(Vec<AnswerRule>);
+pub struct SimulatedAnswerRules(Vec<AnswerRule>);
 
-impl AnswerRules {
+impl SimulatedAnswerRules {
     /// Parses rules from the text of a file: a JSON array, or one rule per line.
     ///
     /// # Errors
@@ -49,7 +49,7 @@ impl AnswerRules {
     }
 
     /// The answer of the first rule that matches.
-    pub(crate) fn answer(&self, seen: &CallView<'_>) -> Option<SimulatedAnswer> {
+    pub(crate) fn answer(&self, seen: &SimulatedCallView<'_>) -> Option<SimulatedAnswer> {
         let rule = self.0.iter().find(|rule| rule.when.fits(seen) && rule.then.is_left(seen))?;
         Some(rule.then.answer(seen))
     }
@@ -74,7 +74,7 @@ struct RuleCondition {
 }
 
 impl RuleCondition {
-    fn fits(&self, seen: &CallView<'_>) -> bool {
+    fn fits(&self, seen: &SimulatedCallView<'_>) -> bool {
         let holds =
             |part: &Option<String>, text: &str| part.as_ref().is_none_or(|part| text.contains(part.as_str()));
         holds(&self.system, seen.system)
@@ -104,11 +104,11 @@ struct RuleAction {
 
 impl RuleAction {
     /// Whether a limited fault still occurs.
-    fn is_left(&self, seen: &CallView<'_>) -> bool {
+    fn is_left(&self, seen: &SimulatedCallView<'_>) -> bool {
         !matches!(&self.fault, Some((_, Some(times))) if seen.conversation_count > *times)
     }
 
-    fn answer(&self, seen: &CallView<'_>) -> SimulatedAnswer {
+    fn answer(&self, seen: &SimulatedCallView<'_>) -> SimulatedAnswer {
         if let Some((fault, _)) = &self.fault {
             return SimulatedAnswer::Fail(fault.clone());
         }

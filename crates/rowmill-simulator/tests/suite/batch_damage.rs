@@ -93,12 +93,12 @@ fn waiting_tokens_are_limited_until_a_job_ends() {
         // Eight rows of two tokens.
         let first = id_of(&shop.submit(&mut client, &prompts(8)));
         let second = id_of(&shop.submit(&mut client, &prompts(8)));
-        simulator.advance_jobs(HOUR);
+        simulator.advance_job_clock(HOUR);
         assert_eq!(shop.job(&mut client, &first)["status"], "in_progress");
         let job = shop.job(&mut client, &second);
         let code = &job["errors"]["data"][0]["code"];
         assert_eq!((&job["status"], code), (&json!("failed"), &json!("token_limit_exceeded")));
-        simulator.advance_jobs(HOUR);
+        simulator.advance_job_clock(HOUR);
         let third = id_of(&shop.submit(&mut client, &prompts(8)));
         simulator.finish_jobs();
         assert_eq!(shop.job(&mut client, &third)["status"], "completed");
@@ -124,7 +124,7 @@ fn a_job_that_expires_keeps_the_rows_that_were_finished_and_azures_do_not_expire
     let content = prompts(40);
     let jobs = [OPENAI, GROQ, TOGETHER, MISTRAL, AZURE]
         .map(|shop| (shop, id_of(&shop.submit(&mut client, &content))));
-    simulator.advance_jobs(3 * HOUR);
+    simulator.advance_job_clock(3 * HOUR);
     for (shop, id) in jobs {
         let job = shop.job(&mut client, &id);
         let (state, output, errors) = match shop {
@@ -174,7 +174,7 @@ fn markers_in_rows_lose_them_or_leave_them_unfinished() {
     let mut client = Client::to(&simulator);
     let content = rows(&["a [[batch:missing]]", "b [[batch:unfinished]]", "c", "d"]);
     let id = id_of(&OPENAI.submit(&mut client, &content));
-    simulator.advance_jobs(HOUR);
+    simulator.advance_job_clock(HOUR);
     let job = OPENAI.job(&mut client, &id);
     let errors = OPENAI.lines(&mut client, &job["error_file_id"]);
     assert!(sorted(&errors, "/custom_id").contains(&"r-1".to_owned()));
@@ -202,7 +202,7 @@ fn an_error_file_can_have_zero_bytes() {
 
 #[test]
 fn the_answer_to_create_can_be_lost_or_an_error_although_the_job_exists() {
-    let simulator = held(two_hours().lose_creates(1).fail_creates(1, 502));
+    let simulator = held(two_hours().lose_first_create_responses(1).fail_first_create_responses(1, 502));
     let mut client = Client::to(&simulator);
     let file = id_of(&OPENAI.upload(&mut client, &prompts(1)).json());
     let reply = OPENAI.order(&mut client, &file);
@@ -222,7 +222,7 @@ fn the_answer_to_create_can_be_lost_or_an_error_although_the_job_exists() {
 
 #[test]
 fn downloads_are_cut_and_slow_and_then_whole() {
-    let simulator = held(two_hours().cut_downloads(1).slow_downloads(1));
+    let simulator = held(two_hours().cut_first_downloads(1).slow_first_downloads(1));
     let mut client = Client::to(&simulator);
     let job = finished(&simulator, &mut client, OPENAI, &prompts(50));
     let path = format!("/v1/files/{}/content", job["output_file_id"].as_str().unwrap());
@@ -230,10 +230,10 @@ fn downloads_are_cut_and_slow_and_then_whole() {
     assert_eq!((cut.status, cut.end), (200, End::Short));
     let mut client = Client::to(&simulator);
     client.send(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{}\r\n", OPENAI.headers).as_bytes());
-    simulator.drip(63);
+    simulator.release_bytes(63);
     let started = simulator.wait_until_blocking(|stats| stats.batches.result_downloads == 2);
     assert_eq!(started.batches.result_downloads, 2);
-    simulator.drip(1);
+    simulator.release_bytes(1);
     let slow = client.receive();
     let whole = client.ask("GET", &path, OPENAI.headers);
     assert_eq!((slow.end, whole.end), (End::Whole, End::Whole));
@@ -243,7 +243,7 @@ fn downloads_are_cut_and_slow_and_then_whole() {
 
 #[test]
 fn uploads_are_cut_and_leave_nothing() {
-    let simulator = held(two_hours().cut_uploads(1));
+    let simulator = held(two_hours().cut_first_uploads(1));
     let mut client = Client::to(&simulator);
     let reply = OPENAI.upload(&mut client, &prompts(50));
     assert_eq!((reply.status, reply.end), (0, End::Reset));
@@ -318,7 +318,7 @@ fn jobs_end_by_themselves_at_the_scale_of_their_time() {
     let mut client = Client::to(&simulator);
     let id = id_of(&OPENAI.submit(&mut client, &prompts(3)));
     simulator.wait_until_blocking(|stats| stats.batches.answers == 3);
-    simulator.advance_jobs(HOUR);
+    simulator.advance_job_clock(HOUR);
     let job = OPENAI.job(&mut client, &id);
     assert_eq!(job["status"], "completed");
     let lasted = job["completed_at"].as_i64().unwrap() - job["created_at"].as_i64().unwrap();

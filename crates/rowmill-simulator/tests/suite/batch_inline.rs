@@ -38,14 +38,14 @@ fn anthropics_jobs_end_and_their_rows_tell_how() {
     let id = id_of(&job);
     assert!(id.starts_with("msgbatch_"), "{id}");
     assert_eq!((&job["type"], &job["processing_status"]), (&json!("message_batch"), &json!("in_progress")));
-    simulator.advance_jobs(HOUR);
+    simulator.advance_job_clock(HOUR);
     let job = anthropic_job(&mut client, &id);
     let none = json!({"processing": 4, "succeeded": 0, "errored": 0, "canceled": 0, "expired": 0});
     assert_eq!((&job["request_counts"], &job["results_url"]), (&none, &Value::Null));
     assert_eq!(results(&mut client, &id).status, 404);
     let path = format!("{BATCHES}/{id}");
     assert_eq!(client.ask("DELETE", &path, ANTHROPIC).status, 400, "it is being processed");
-    simulator.advance_jobs(HOUR);
+    simulator.advance_job_clock(HOUR);
     let job = anthropic_job(&mut client, &id);
     let done = json!({"processing": 0, "succeeded": 2, "errored": 2, "canceled": 0, "expired": 0});
     assert_eq!((&job["processing_status"], &job["request_counts"]), (&json!("ended"), &done));
@@ -71,11 +71,11 @@ fn a_job_of_anthropic_that_is_cancelled_or_expires_ends_with_all_rows() {
     let body = messages(&prompts).to_string();
     let expired = id_of(&client.post(BATCHES, ANTHROPIC, &body).json());
     let cancelled = id_of(&client.post(BATCHES, ANTHROPIC, &body).json());
-    simulator.advance_jobs(HOUR);
+    simulator.advance_job_clock(HOUR);
     let job = client.post(&format!("{BATCHES}/{cancelled}/cancel"), ANTHROPIC, "").json();
     assert_eq!(job["processing_status"], "canceling");
     assert!(job["cancel_initiated_at"].is_string());
-    simulator.advance_jobs(HOUR);
+    simulator.advance_job_clock(HOUR);
     for (id, left, count) in [(&expired, "expired", 5), (&cancelled, "canceled", 10)] {
         let job = anthropic_job(&mut client, id);
         assert_eq!(
@@ -133,10 +133,10 @@ fn googles_inline_jobs_return_their_responses_in_order() {
     assert_eq!(job["metadata"]["state"], "BATCH_STATE_PENDING");
     assert_eq!(job["metadata"]["displayName"], "mine");
     assert_eq!(job["done"], Value::Null);
-    simulator.advance_jobs(HOUR);
+    simulator.advance_job_clock(HOUR);
     let job = operation(&mut client, &job["name"]);
     assert_eq!(job["metadata"]["state"], "BATCH_STATE_RUNNING");
-    simulator.advance_jobs(HOUR);
+    simulator.advance_job_clock(HOUR);
     let job = operation(&mut client, &job["name"]);
     assert_eq!((&job["metadata"]["state"], &job["done"]), (&json!("BATCH_STATE_SUCCEEDED"), &json!(true)));
     let stats = json!({"requestCount": "3", "successfulRequestCount": "2", "failedRequestCount": "1"});
@@ -195,10 +195,10 @@ fn googles_jobs_that_expire_or_are_cancelled_lose_everything() {
     let mut client = Client::to(&simulator);
     let expired = client.post(CREATE, GOOGLE, &inline(&["a"], "")).json();
     let cancelled = client.post(CREATE, GOOGLE, &inline(&["b"], "")).json();
-    simulator.advance_jobs(HOUR / 2);
+    simulator.advance_job_clock(HOUR / 2);
     let path = format!("/v1beta/{}:cancel", cancelled["name"].as_str().unwrap());
     assert_eq!(client.post(&path, GOOGLE, "").json(), json!({}));
-    simulator.advance_jobs(HOUR);
+    simulator.advance_job_clock(HOUR);
     for (job, state) in [(expired, "BATCH_STATE_EXPIRED"), (cancelled, "BATCH_STATE_CANCELLED")] {
         let job = operation(&mut client, &job["name"]);
         assert_eq!((&job["metadata"]["state"], &job["done"]), (&json!(state), &json!(true)));

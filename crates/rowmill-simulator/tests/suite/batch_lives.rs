@@ -18,7 +18,7 @@ fn lived(shop: Shop, state: &str) -> (Vec<Value>, Vec<Value>) {
     let id = id_of(&job);
     let mut seen = vec![job];
     for minutes in [1, 59, 55, 5] {
-        simulator.advance_jobs(HOUR / 60 * minutes);
+        simulator.advance_job_clock(HOUR / 60 * minutes);
         seen.push(shop.job(&mut client, &id));
     }
     let states = seen.iter().map(|job| job[state].clone()).collect();
@@ -117,7 +117,7 @@ fn the_responses_endpoint_has_batches_too() {
 
 #[test]
 fn a_row_gets_the_text_and_the_usage_of_a_live_call_at_half_of_its_price() {
-    let price: Price = parse_flags::price("input=1,output=4").unwrap();
+    let price: Price = parse_flags::parse_price("input=1,output=4").unwrap();
     let script = SimulatorScript::new().key("k").price(price);
     let simulator = held_with(script, two_hours());
     let mut client = Client::to(&simulator);
@@ -158,10 +158,10 @@ fn a_cancelled_job_keeps_the_rows_that_were_finished() {
     let simulator = held(two_hours());
     let mut client = Client::to(&simulator);
     let id = id_of(&OPENAI.submit(&mut client, &rows(&prompts)));
-    simulator.advance_jobs(HOUR);
+    simulator.advance_job_clock(HOUR);
     let job = OPENAI.cancel(&mut client, &id).json();
     assert_eq!((&job["status"], &job["output_file_id"]), (&json!("cancelling"), &Value::Null));
-    simulator.advance_jobs(HOUR / 6);
+    simulator.advance_job_clock(HOUR / 6);
     let job = OPENAI.job(&mut client, &id);
     assert_eq!(job["status"], "cancelled");
     let output = OPENAI.lines(&mut client, &job["output_file_id"]);
@@ -176,7 +176,7 @@ fn a_cancelled_job_keeps_the_rows_that_were_finished() {
     {
         let id = id_of(&shop.submit(&mut client, &rows(&["a"])));
         assert_eq!(shop.cancel(&mut client, &id).json()["status"], during);
-        simulator.advance_jobs(HOUR);
+        simulator.advance_job_clock(HOUR);
         assert_eq!(shop.job(&mut client, &id)["status"], after);
         assert_eq!(shop.cancel(&mut client, &id).status, 400);
     }

@@ -127,7 +127,7 @@ fn statistics_count_jobs_and_their_rows_apart_from_live_calls() {
     let simulator = held(two_hours());
     let mut client = Client::to(&simulator);
     OPENAI.submit(&mut client, &rows(&["a", "b", "c"]));
-    simulator.advance_jobs(HOUR);
+    simulator.advance_job_clock(HOUR);
     OPENAI.submit(&mut client, &rows(&["a"]));
     assert_eq!(client.post(CHAT, OPENAI.headers, &chat("live")).status, 200);
     let stats = stats_of(&simulator);

@@ -87,7 +87,7 @@ fn calls_that_wait_at_the_same_time_all_miss_the_cache() {
 
 #[test]
 fn every_answer_that_was_made_is_charged_for_whether_it_arrived_or_not() {
-    let price = parse_flags::price("input=1,cached=0.1,output=4").unwrap();
+    let price = parse_flags::parse_price("input=1,cached=0.1,output=4").unwrap();
     let simulator = Simulator::start_blocking(SimulatorScript::new().price(price));
     assert_eq!(simulator.stats().cost_usd.unwrap().pico(), 0);
     let mut made = 0;
@@ -203,7 +203,7 @@ fn thoughts_text_and_calls_of_tools_share_the_limit_that_a_request_sets() {
         let query = json!({"q": "q".repeat(400)});
         ScriptedTurn::new().think().text("Looking.").call("find", query).call("give", json!({}))
     };
-    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(move |_| turn().into()));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().answer_calls(move |_| turn().into()));
     let mut client = Client::to(&simulator);
     let mut ask = |most: u64| {
         let body = json!({"model": "m", "max_tokens": most, "messages": [{"role": "user", "content": "x"}]});

@@ -47,7 +47,7 @@ fn a_truncated_stream_ends_without_its_last_chunk() {
 
 #[test]
 fn an_error_status_has_the_vendors_body_and_the_scripts_headers() {
-    let fault = SimulatedFault::status(429).with_header("retry-after", "2");
+    let fault = SimulatedFault::from_status(429).with_header("retry-after", "2");
     let simulator = Simulator::start_blocking(SimulatorScript::new().fault(FaultTrigger::Always, fault));
     let mut client = Client::to(&simulator);
     let reply = client.post(CHAT, "", &chat("x"));
@@ -57,7 +57,7 @@ fn an_error_status_has_the_vendors_body_and_the_scripts_headers() {
     let reply = client.post("/v1beta/models/m:generateContent", "", google);
     assert_eq!(reply.json()["error"]["status"], "RESOURCE_EXHAUSTED");
 
-    let own = SimulatedFault::status(500).with_body("<html>bad gateway</html>");
+    let own = SimulatedFault::from_status(500).with_body("<html>bad gateway</html>");
     let simulator = Simulator::start_blocking(SimulatorScript::new().fault(FaultTrigger::Always, own));
     let reply = Client::to(&simulator).post(CHAT, "", &chat("x"));
     assert_eq!((reply.status, reply.body.as_str()), (500, "<html>bad gateway</html>"));
@@ -95,10 +95,10 @@ fn a_dripping_answer_comes_byte_by_byte_as_the_test_lets_it() {
     while !head.ends_with(b"\r\n\r\n") {
         head.extend(client.take(1));
     }
-    simulator.drip(3);
+    simulator.release_bytes(3);
     assert_eq!(client.take(3), b"{\"i");
     assert_eq!(simulator.stats().answers, 0);
-    simulator.drip(100_000);
+    simulator.release_bytes(100_000);
     simulator.wait_until_blocking(|stats| stats.answers == 1);
 
     let paced = SimulatorScript::new()
@@ -179,8 +179,9 @@ fn the_other_protocols_tell_the_same_faults_in_their_words() {
 #[test]
 fn faults_at_a_rate_follow_from_the_seed() {
     let struck = |seed: u64| -> Vec<u16> {
-        let script =
-            SimulatorScript::new().seed(seed).fault(FaultTrigger::Rate(0.3), SimulatedFault::status(500));
+        let script = SimulatorScript::new()
+            .seed(seed)
+            .fault(FaultTrigger::Rate(0.3), SimulatedFault::from_status(500));
         let simulator = Simulator::start_blocking(script);
         let mut client = Client::to(&simulator);
         (0..100).map(|_| client.post(CHAT, "", &chat("x")).status).collect()
@@ -196,7 +197,7 @@ fn faults_at_a_rate_follow_from_the_seed() {
 fn a_fault_for_a_prompt_strikes_each_such_prompt_so_many_times() {
     let rule = FaultTrigger::PromptContains("row".into(), 1);
     let simulator =
-        Simulator::start_blocking(SimulatorScript::new().fault(rule, SimulatedFault::status(503)));
+        Simulator::start_blocking(SimulatorScript::new().fault(rule, SimulatedFault::from_status(503)));
     let mut client = Client::to(&simulator);
     let mut status = |prompt: &str| client.post(CHAT, "", &chat(prompt)).status;
     assert_eq!([status("row 1"), status("row 1"), status("row 2"), status("other")], [503, 200, 503, 200]);

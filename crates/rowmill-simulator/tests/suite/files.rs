@@ -215,7 +215,7 @@ fn forms_are_kept_until_they_are_deleted_or_expire() {
 
 #[test]
 fn googles_uploads_have_two_steps_and_are_worked_on() {
-    let simulator = Simulator::start_blocking(SimulatorScript::new().file_processing(2));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().file_processing_polls(2));
     let mut client = Client::to(&simulator);
     let start = "x-goog-upload-protocol: resumable\r\nx-goog-upload-command: start\r\nx-goog-upload-header-content-type: image/png\r\n";
     let reply = client.post("/upload/v1beta/files", start, r#"{"file":{"display_name":"a.png"}}"#);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::{CHAT, Client, Reply, chat};
-use rowmill_simulator::{LimitKind, ScriptChange, SimulatedLimits, Simulator, SimulatorScript};
+use rowmill_simulator::{LimitKind, SimulatedLimits, Simulator, SimulatorConditionChange, SimulatorScript};
 use serde_json::{Value, json};
 
 const ANTHROPIC: &str = "x-api-key: k\r\nanthropic-version: 2023-06-01\r\n";
@@ -159,8 +159,11 @@ fn google_tells_nothing_until_it_refuses() {
 fn limits_change_on_the_script_and_by_hand() {
     let script = SimulatorScript::new()
         .limits(SimulatedLimits { requests: Some(600), ..SimulatedLimits::default() })
-        .change_after(Duration::ZERO, ScriptChange::Limit(LimitKind::Requests, Some(60)))
-        .change_after(Duration::from_secs(3_600), ScriptChange::Limit(LimitKind::Requests, Some(1)));
+        .change_after(Duration::ZERO, SimulatorConditionChange::Limit(LimitKind::Requests, Some(60)))
+        .change_after(
+            Duration::from_secs(3_600),
+            SimulatorConditionChange::Limit(LimitKind::Requests, Some(1)),
+        );
     let simulator = Simulator::start_blocking(script);
     let mut client = Client::to(&simulator);
     let mut limit = || {

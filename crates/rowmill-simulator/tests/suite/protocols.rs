@@ -205,11 +205,12 @@ fn googles_own_schema_dialect_is_understood() {
 
 #[test]
 fn a_script_can_answer_by_prompt_and_by_call() {
-    let simulator = Simulator::start_blocking(SimulatorScript::new().answer(|prompt, call| match prompt {
-        "json" => SimulatedAnswer::Json(json!({"call": call})),
-        "made" => SimulatedAnswer::Default,
-        _ => SimulatedAnswer::Text(format!("{prompt} {call}")),
-    }));
+    let simulator =
+        Simulator::start_blocking(SimulatorScript::new().answer_prompts(|prompt, call| match prompt {
+            "json" => SimulatedAnswer::Json(json!({"call": call})),
+            "made" => SimulatedAnswer::Default,
+            _ => SimulatedAnswer::Text(format!("{prompt} {call}")),
+        }));
     let mut client = Client::to(&simulator);
     let mut text = |prompt: &str| {
         client.post(CHAT, "", &support::chat(prompt)).json()["choices"][0]["message"]["content"].clone()

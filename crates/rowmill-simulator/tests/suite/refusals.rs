@@ -132,7 +132,7 @@ fn what_is_not_http_is_reported_as_such() {
 
 #[test]
 fn texts_of_the_script_are_served_and_others_are_not_found() {
-    let simulator = Simulator::start_blocking(SimulatorScript::new().text("prompt.md", "Rate {{x}} é"));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().serve_text("prompt.md", "Rate {{x}} é"));
     let mut client = Client::to(&simulator);
     let reply = client.get("/text/prompt.md");
     assert_eq!((reply.status, reply.body.as_str()), (200, "Rate {{x}} é"));

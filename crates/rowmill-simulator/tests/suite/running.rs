@@ -123,7 +123,7 @@ async fn a_websocket_needs_the_key_too() {
 
 #[test]
 fn the_instant_path_answers_every_protocol_also_when_pipelined() {
-    let simulator = Simulator::start_blocking(SimulatorScript::new().instant("ready"));
+    let simulator = Simulator::start_blocking(SimulatorScript::new().instant_answer("ready"));
     let mut client = Client::to(&simulator);
     let place = [
         (CHAT, "/choices/0/message/content"),
@@ -148,7 +148,8 @@ fn the_instant_path_answers_every_protocol_also_when_pipelined() {
 
 #[test]
 fn the_instant_path_makes_answers_of_the_asked_length_after_the_latency() {
-    let script = SimulatorScript::new().instant("a").answer_bytes(300).latency(Duration::from_millis(1));
+    let script =
+        SimulatorScript::new().instant_answer("a").answer_bytes(300).latency(Duration::from_millis(1));
     let simulator = Simulator::start_blocking(script);
     let reply = Client::to(&simulator).post(CHAT, "", "{}").json();
     assert_eq!(reply["choices"][0]["message"]["content"].as_str().unwrap().len(), 300);

@@ -2,12 +2,12 @@
 
 use crate::support::talk::{ReadAnswer, Talk, WAYS, Way};
 use crate::support::{CHAT, Client, chat};
-use rowmill_simulator::{AnswerRules, Simulator, SimulatorScript};
+use rowmill_simulator::{SimulatedAnswerRules, Simulator, SimulatorScript};
 use serde_json::{Value, json};
 
 fn simulator(rules: &Value) -> Simulator {
     Simulator::start_blocking(
-        SimulatorScript::new().rules(AnswerRules::read("rules.json", &rules.to_string()).unwrap()),
+        SimulatorScript::new().rules(SimulatedAnswerRules::read("rules.json", &rules.to_string()).unwrap()),
     )
 }
 
@@ -96,7 +96,7 @@ fn mistakes_in_rules_are_reported_with_their_place_and_what_is_near() {
         ("{\"then\": {}}\n{".into(), "rule 2 (line 2): not valid JSON"),
         ("[\n{".into(), "`r.jsonl`, line 2: not a JSON array"),
     ] {
-        let error = AnswerRules::read("r.jsonl", &rules).unwrap_err();
+        let error = SimulatedAnswerRules::read("r.jsonl", &rules).unwrap_err();
         assert!(error.contains(message), "{message}: {error}");
     }
 }
@@ -139,7 +139,8 @@ fn turns(talk: &mut Talk, client: &mut Client) -> (usize, String) {
 
 #[test]
 fn prepared_answers_call_a_tool_for_as_many_turns_as_they_are_asked_to() {
-    let script = SimulatorScript::new().instant("ready").instant_turns(3, "find", json!({"q": "x"}));
+    let script =
+        SimulatorScript::new().instant_answer("ready").instant_tool_turns(3, "find", json!({"q": "x"}));
     let simulator = Simulator::start_blocking(script);
     let mut client = Client::to(&simulator);
     for way in WAYS {

@@ -12,7 +12,7 @@ fn each() -> impl Iterator<Item = (Way, bool)> {
 }
 
 fn two_calls() -> SimulatorScript {
-    SimulatorScript::new().reply(|seen| match seen.turn {
+    SimulatorScript::new().answer_calls(|seen| match seen.turn {
         1 => SimulatedAnswer::Calls {
             text: "Looking.".into(),
             calls: vec![("find".into(), json!({"q": seen.prompt, "n": 1})), ("give".into(), json!({}))],
@@ -78,7 +78,7 @@ fn what_each_call_brought_can_be_checked_to_the_word() {
 
 #[test]
 fn scripts_see_tools_schemas_failures_and_how_often_a_turn_came() {
-    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| {
+    let simulator = Simulator::start_blocking(SimulatorScript::new().answer_calls(|seen| {
         let tool = &seen.tools[0];
         assert_eq!((tool.name.as_str(), tool.description.as_str()), ("find", "Does."));
         assert_eq!(tool.schema["properties"]["q"]["type"], "string");
@@ -104,7 +104,7 @@ fn scripts_see_tools_schemas_failures_and_how_often_a_turn_came() {
 
 #[test]
 fn thoughts_come_back_as_they_were_or_the_request_is_refused() {
-    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| {
+    let simulator = Simulator::start_blocking(SimulatorScript::new().answer_calls(|seen| {
         match seen.turn {
             1 => ScriptedTurn::new()
                 .text("Hm.")
@@ -168,7 +168,7 @@ fn leave_out(talk: &mut Talk) {
 
 #[test]
 fn thoughts_that_the_vendor_keeps_are_found_by_their_id_unless_it_was_asked_not_to_keep_them() {
-    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| match seen.turn {
+    let simulator = Simulator::start_blocking(SimulatorScript::new().answer_calls(|seen| match seen.turn {
         1 => ScriptedTurn::new().call("find", json!({})).think().into(),
         _ => SimulatedAnswer::Text("done".into()),
     }));
@@ -187,7 +187,7 @@ fn thoughts_that_the_vendor_keeps_are_found_by_their_id_unless_it_was_asked_not_
 
 #[test]
 fn anthropic_pauses_a_turn_that_goes_on_when_it_is_sent_back() {
-    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| match seen.turn {
+    let simulator = Simulator::start_blocking(SimulatorScript::new().answer_calls(|seen| match seen.turn {
         1 => ScriptedTurn::new().text("Searching.").pause().into(),
         _ => ScriptedTurn::new().text("Found.").cite(citation()).into(),
     }));
@@ -229,7 +229,8 @@ fn offer_search(talk: &mut Talk) {
 #[test]
 fn a_search_at_the_provider_is_cited_and_counted_as_the_vendor_does() {
     let simulator = Simulator::start_blocking(
-        SimulatorScript::new().reply(|_| ScriptedTurn::new().text("They swim.").cite(citation()).into()),
+        SimulatorScript::new()
+            .answer_calls(|_| ScriptedTurn::new().text("They swim.").cite(citation()).into()),
     );
     let mut client = Client::to(&simulator);
     for (way, streamed) in each() {

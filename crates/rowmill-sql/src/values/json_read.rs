@@ -11,66 +11,70 @@ use super::json::RawFields;
 use super::json_normal::normalized;
 use super::number_text::{parse_boolean, parse_decimal, parse_real};
 use super::sql_type::SqlType;
-use crate::table::SqliteRowValue;
+use crate::table::SqliteColumnValue;
 
 /// How text in a field is interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TextRule {
+pub enum TextInterpretation {
     /// Text is always text, because the format has other types.
-    IsText,
+    AlwaysText,
     /// Text may represent any type, and null if it is empty, because the format has only text.
-    MayBeAnything,
+    AnyType,
 }
 
 /// The value of a field for a query; `None` if it does not have the column's type.
 ///
 /// ```
-/// use rowmill_sql::{TextRule, SqliteRowValue, SqlType, column_value};
-/// assert_eq!(column_value("7", &SqlType::BigInt, TextRule::IsText), Some(SqliteRowValue::Integer(7)));
-/// assert_eq!(column_value("\"n/a\"", &SqlType::BigInt, TextRule::MayBeAnything), None);
+/// use rowmill_sql::{TextInterpretation, SqliteColumnValue, SqlType, sqlite_value_from_json};
+/// assert_eq!(sqlite_value_from_json("7", &SqlType::BigInt, TextInterpretation::AlwaysText), Some(SqliteColumnValue::Integer(7)));
+/// assert_eq!(sqlite_value_from_json("\"n/a\"", &SqlType::BigInt, TextInterpretation::AnyType), None);
 /// ```
 #[must_use]
-pub fn column_value<'j>(json: &'j str, kind: &SqlType, text: TextRule) -> Option<SqliteRowValue<'j>> {
+pub fn sqlite_value_from_json<'j>(
+    json: &'j str,
+    kind: &SqlType,
+    text: TextInterpretation,
+) -> Option<SqliteColumnValue<'j>> {
     let first = json.as_bytes().first().copied().unwrap_or(b'n');
     match (first, kind) {
-        (b'n', _) => Some(SqliteRowValue::Null),
+        (b'n', _) => Some(SqliteColumnValue::Null),
         (b'"', SqlType::Varchar | SqlType::Other(_)) => {
             let decoded = decoded_string(json)?;
-            let is_nothing = text == TextRule::MayBeAnything && decoded.is_empty();
-            Some(if is_nothing { SqliteRowValue::Null } else { SqliteRowValue::Text(decoded) })
+            let is_nothing = text == TextInterpretation::AnyType && decoded.is_empty();
+            Some(if is_nothing { SqliteColumnValue::Null } else { SqliteColumnValue::Text(decoded) })
         }
-        (b'-' | b'0'..=b'9', SqlType::BigInt) => json.parse().ok().map(SqliteRowValue::Integer),
-        (b'-' | b'0'..=b'9', SqlType::Double) => json.parse().ok().map(SqliteRowValue::Real),
-        (b't', SqlType::Boolean) => Some(SqliteRowValue::Integer(1)),
-        (b'f', SqlType::Boolean) => Some(SqliteRowValue::Integer(0)),
-        (b'"', SqlType::Json) if text == TextRule::MayBeAnything => {
+        (b'-' | b'0'..=b'9', SqlType::BigInt) => json.parse().ok().map(SqliteColumnValue::Integer),
+        (b'-' | b'0'..=b'9', SqlType::Double) => json.parse().ok().map(SqliteColumnValue::Real),
+        (b't', SqlType::Boolean) => Some(SqliteColumnValue::Integer(1)),
+        (b'f', SqlType::Boolean) => Some(SqliteColumnValue::Integer(0)),
+        (b'"', SqlType::Json) if text == TextInterpretation::AnyType => {
             let decoded = decoded_string(json)?;
             if decoded.is_empty() {
-                return Some(SqliteRowValue::Null);
+                return Some(SqliteColumnValue::Null);
             }
-            normalized(&decoded).map(|_| SqliteRowValue::Text(decoded))
+            normalized(&decoded).map(|_| SqliteColumnValue::Text(decoded))
         }
-        (_, SqlType::Json) => normalized(json).map(|text| SqliteRowValue::Text(Cow::Owned(text))),
-        (_, SqlType::Other(_)) => Some(SqliteRowValue::Text(Cow::Borrowed(json))),
-        (b'"', _) if text == TextRule::MayBeAnything => {
+        (_, SqlType::Json) => normalized(json).map(|text| SqliteColumnValue::Text(Cow::Owned(text))),
+        (_, SqlType::Other(_)) => Some(SqliteColumnValue::Text(Cow::Borrowed(json))),
+        (b'"', _) if text == TextInterpretation::AnyType => {
             let decoded = decoded_string(json)?;
             if decoded.is_empty() {
-                return Some(SqliteRowValue::Null);
+                return Some(SqliteColumnValue::Null);
             }
-            read_cell(&decoded, kind).map(|datum| SqliteRowValue::of_sqlite(encode_value(datum, kind)))
+            read_cell(&decoded, kind).map(|datum| SqliteColumnValue::of_sqlite(encode_value(datum, kind)))
         }
-        _ => read(json, kind).map(|datum| SqliteRowValue::of_sqlite(encode_value(datum, kind))),
+        _ => read(json, kind).map(|datum| SqliteColumnValue::of_sqlite(encode_value(datum, kind))),
     }
 }
 
 /// The value of a field in a column that was declared as text: any value, as text; `None` for a string that
 /// is not valid text.
 #[must_use]
-pub fn text_value(json: &str, text: TextRule) -> Option<SqliteRowValue<'_>> {
+pub fn text_value(json: &str, text: TextInterpretation) -> Option<SqliteColumnValue<'_>> {
     match json.as_bytes().first() {
-        None | Some(b'n') => Some(SqliteRowValue::Null),
-        Some(b'"') => column_value(json, &SqlType::Varchar, text),
-        Some(_) => normalized(json).map(|text| SqliteRowValue::Text(Cow::Owned(text))),
+        None | Some(b'n') => Some(SqliteColumnValue::Null),
+        Some(b'"') => sqlite_value_from_json(json, &SqlType::Varchar, text),
+        Some(_) => normalized(json).map(|text| SqliteColumnValue::Text(Cow::Owned(text))),
     }
 }
 
@@ -166,44 +170,55 @@ mod tests {
 
     #[test]
     fn fields_have_the_type_of_their_column_or_none() {
-        let text = |text: &'static str| Some(SqliteRowValue::Text(text.into()));
+        let text = |text: &'static str| Some(SqliteColumnValue::Text(text.into()));
         for (json, kind, expected) in [
-            ("1", SqlType::BigInt, Some(SqliteRowValue::Integer(1))),
-            ("1", SqlType::Double, Some(SqliteRowValue::Real(1.0))),
+            ("1", SqlType::BigInt, Some(SqliteColumnValue::Integer(1))),
+            ("1", SqlType::Double, Some(SqliteColumnValue::Real(1.0))),
             ("1.5", SqlType::BigInt, None),
             ("1", SqlType::Varchar, None),
             ("9223372036854775808", SqlType::BigInt, None),
-            ("true", SqlType::Boolean, Some(SqliteRowValue::Integer(1))),
+            ("true", SqlType::Boolean, Some(SqliteColumnValue::Integer(1))),
             ("1", SqlType::Boolean, None),
-            ("null", SqlType::BigInt, Some(SqliteRowValue::Null)),
-            (r#""12.50""#, SqlType::Decimal(10, 2), Some(SqliteRowValue::Integer(1250))),
+            ("null", SqlType::BigInt, Some(SqliteColumnValue::Null)),
+            (r#""12.50""#, SqlType::Decimal(10, 2), Some(SqliteColumnValue::Integer(1250))),
             (r#""a\nb""#, SqlType::Varchar, text("a\nb")),
             (r#""""#, SqlType::Varchar, text("")),
-            (r#""2024-01-02""#, SqlType::Date, Some(SqliteRowValue::Integer(19_724))),
+            (r#""2024-01-02""#, SqlType::Date, Some(SqliteColumnValue::Integer(19_724))),
             (r#""2024-01-02T00:00:00.000000001""#, SqlType::Timestamp, None),
             (r#""x""#, SqlType::Date, None),
             (r#"{"a": [1,  2.50]}"#, SqlType::Json, text(r#"{"a":[1,2.5]}"#)),
             (r#"["\ud83d"]"#, SqlType::Json, None),
         ] {
-            assert_eq!(column_value(json, &kind, TextRule::IsText), expected, "{json} {kind}");
+            assert_eq!(
+                sqlite_value_from_json(json, &kind, TextInterpretation::AlwaysText),
+                expected,
+                "{json} {kind}"
+            );
         }
     }
 
     #[test]
     fn cells_of_untyped_formats_are_read_as_what_their_column_is() {
         for (json, kind, expected) in [
-            (r#""""#, SqlType::Varchar, Some(SqliteRowValue::Null)),
-            (r#""""#, SqlType::BigInt, Some(SqliteRowValue::Null)),
-            (r#""7""#, SqlType::BigInt, Some(SqliteRowValue::Integer(7))),
+            (r#""""#, SqlType::Varchar, Some(SqliteColumnValue::Null)),
+            (r#""""#, SqlType::BigInt, Some(SqliteColumnValue::Null)),
+            (r#""7""#, SqlType::BigInt, Some(SqliteColumnValue::Integer(7))),
             (r#""007""#, SqlType::BigInt, None),
             (r#""n/a""#, SqlType::BigInt, None),
-            (r#""7""#, SqlType::Double, Some(SqliteRowValue::Real(7.0))),
-            (r#""true""#, SqlType::Boolean, Some(SqliteRowValue::Integer(1))),
-            (r#""7""#, SqlType::Varchar, Some(SqliteRowValue::Text("7".into()))),
+            (r#""7""#, SqlType::Double, Some(SqliteColumnValue::Real(7.0))),
+            (r#""true""#, SqlType::Boolean, Some(SqliteColumnValue::Integer(1))),
+            (r#""7""#, SqlType::Varchar, Some(SqliteColumnValue::Text("7".into()))),
         ] {
-            assert_eq!(column_value(json, &kind, TextRule::MayBeAnything), expected, "{json} {kind}");
+            assert_eq!(
+                sqlite_value_from_json(json, &kind, TextInterpretation::AnyType),
+                expected,
+                "{json} {kind}"
+            );
         }
-        assert_eq!(text_value("[1,  2]", TextRule::IsText), Some(SqliteRowValue::Text("[1,2]".into())));
-        assert_eq!(text_value(r#""\ud83d""#, TextRule::IsText), None);
+        assert_eq!(
+            text_value("[1,  2]", TextInterpretation::AlwaysText),
+            Some(SqliteColumnValue::Text("[1,2]".into()))
+        );
+        assert_eq!(text_value(r#""\ud83d""#, TextInterpretation::AlwaysText), None);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::{Memory, Panics, query, rows};
-use rowmill_sql::{ComparisonOperator, ScalarValue, ScanCondition, ScanRequest};
+use rowmill_sql::{ComparisonOperator, ComparisonValue, ScanCondition, ScanRequest};
 use rowmill_types::ProblemCode;
 
 #[test]
@@ -19,9 +19,9 @@ fn only_columns_that_are_used_are_asked_for_and_conditions_are_reported() {
         (
             "SELECT id FROM input WHERE name = 'Bo'",
             vec![0, 1],
-            vec![equal(1, ScalarValue::Text("Bo".into()))],
+            vec![equal(1, ComparisonValue::Text("Bo".into()))],
         ),
-        ("SELECT id FROM input WHERE id = 3", vec![0], vec![equal(0, ScalarValue::Integer(3))]),
+        ("SELECT id FROM input WHERE id = 3", vec![0], vec![equal(0, ComparisonValue::Integer(3))]),
         (
             "SELECT 1 FROM input WHERE score >= 0.5 AND id < 4",
             vec![0, 2],
@@ -29,12 +29,12 @@ fn only_columns_that_are_used_are_asked_for_and_conditions_are_reported() {
                 ScanCondition {
                     column: 2,
                     comparison: ComparisonOperator::AtLeast,
-                    value: ScalarValue::Real(0.5),
+                    value: ComparisonValue::Real(0.5),
                 },
                 ScanCondition {
                     column: 0,
                     comparison: ComparisonOperator::Less,
-                    value: ScalarValue::Integer(4),
+                    value: ComparisonValue::Integer(4),
                 },
             ],
         ),
@@ -47,7 +47,7 @@ fn only_columns_that_are_used_are_asked_for_and_conditions_are_reported() {
             vec![ScanCondition {
                 column: 6,
                 comparison: ComparisonOperator::Less,
-                value: ScalarValue::Text("2024-01-01T06:00:00".into()),
+                value: ComparisonValue::Text("2024-01-01T06:00:00".into()),
             }],
         ),
         ("SELECT 1 FROM input WHERE id = 1 OR name = 'Bo'", vec![0, 1], vec![]),

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use rowmill_sql::{
-    NamedTable, QueryText, ScanRequest, SqlColumn, SqlQuery, SqlTable, SqlType, SqliteRowValue, TableScan,
-    TextRule, column_value,
+    NamedTable, PreparedSqlQuery, QueryText, ScanRequest, SqlTable, SqlTableColumn, SqlType,
+    SqliteColumnValue, TableScan, TextInterpretation, sqlite_value_from_json,
 };
 use rowmill_types::{Problem, ProblemCode, Setting};
 
@@ -24,7 +24,7 @@ pub(crate) enum Panics {
 
 #[derive(Debug)]
 pub(crate) struct Memory {
-    columns: Vec<SqlColumn>,
+    columns: Vec<SqlTableColumn>,
     /// The JSON of every value.
     rows: Vec<Vec<&'static str>>,
     /// The scan fails after this many rows.
@@ -51,7 +51,7 @@ impl Memory {
         let column = |(name, kind): (&str, &str)| {
             let kind = SqlType::from_name(kind).unwrap();
             let has_raw = !matches!(kind, SqlType::BigInt | SqlType::Varchar | SqlType::Boolean);
-            SqlColumn { name: name.into(), kind, has_raw, note: None }
+            SqlTableColumn { name: name.into(), kind, has_raw, note: None }
         };
         Self {
             columns: columns.map(column).into(),
@@ -111,7 +111,7 @@ impl Memory {
 
 struct MemoryScan {
     columns: Vec<usize>,
-    kinds: Vec<SqlColumn>,
+    kinds: Vec<SqlTableColumn>,
     rows: Vec<Vec<&'static str>>,
     next: usize,
     fails_after: Option<usize>,
@@ -131,7 +131,7 @@ impl Drop for MemoryScan {
 }
 
 impl SqlTable for Memory {
-    fn columns(&self) -> &[SqlColumn] {
+    fn columns(&self) -> &[SqlTableColumn] {
         &self.columns
     }
 
@@ -161,11 +161,11 @@ impl TableScan for MemoryScan {
         Ok(self.next <= self.rows.len())
     }
 
-    fn value(&self, column: usize) -> Result<SqliteRowValue<'_>, Problem> {
+    fn value(&self, column: usize) -> Result<SqliteColumnValue<'_>, Problem> {
         self.come_to(Panics::Value);
         assert!(self.columns.contains(&column), "column {column} was not wanted");
         let json = self.rows[self.next - 1][column];
-        Ok(column_value(json, &self.kinds[column].kind, TextRule::IsText).unwrap())
+        Ok(sqlite_value_from_json(json, &self.kinds[column].kind, TextInterpretation::AlwaysText).unwrap())
     }
 
     fn raw(&self, column: usize) -> Option<Cow<'_, str>> {
@@ -184,9 +184,9 @@ fn temp() -> PathBuf {
     std::env::temp_dir()
 }
 
-pub(crate) fn query(table: &Arc<Memory>, sql: &str) -> Result<SqlQuery, Problem> {
+pub(crate) fn query(table: &Arc<Memory>, sql: &str) -> Result<PreparedSqlQuery, Problem> {
     let text = QueryText { text: sql.into(), setting: Setting::Sql };
-    SqlQuery::new(text, vec![NamedTable { name: "input", table: table.clone() }], &temp())
+    PreparedSqlQuery::new(text, vec![NamedTable { name: "input", table: table.clone() }], &temp())
 }
 
 /// Every row of the result, with values separated by bars.
@@ -197,7 +197,7 @@ pub(crate) fn rows(table: &Arc<Memory>, sql: &str) -> Result<Vec<String>, Proble
     query.run(&Arc::default(), &mut |record| {
         let value = |at| {
             let mut text = String::new();
-            record.write_json(at, &mut text);
+            record.write_column_json(at, &mut text);
             text
         };
         rows.push((0..count).map(value).collect::<Vec<_>>().join("|"));

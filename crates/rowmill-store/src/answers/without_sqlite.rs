@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::{AnswerKey, AnswerStore, StoredAnswer};
-use rowmill_types::{Feature, Problem};
+use rowmill_types::{CargoFeature, Problem};
 
 use super::{AnswerStoreStats, PruneReport, PruneSpec};
 
@@ -21,7 +21,7 @@ impl SqliteAnswerStore {
     ///
     /// Always: this build has no store of answers.
     pub fn open(_folder: &Path, _notice: Arc<dyn Fn(String) + Send + Sync>) -> Result<Self, Problem> {
-        Err(Feature::Cache.missing_problem())
+        Err(CargoFeature::Cache.missing_problem())
     }
 
     /// All existing files with a store's names in `folder`: this build cannot tell whose they are.

@@ -32,7 +32,9 @@ impl Disk for SystemDisk {
 mod tests {
     use std::sync::{Arc, Mutex};
 
-    use rowmill_core::ports::{Durability, EventGroup, LedgerReserve, NamedRow, RunRetention, RunStore};
+    use rowmill_core::ports::{
+        Durability, EventGroup, LedgerRequirements, NamedRow, RetainedRunParts, RunStore,
+    };
     use rowmill_testkit::run_header;
     use rowmill_types::RowId;
 
@@ -85,14 +87,14 @@ mod tests {
     #[test]
     fn a_header_is_forced_to_disk_as_a_whole_before_it_counts_and_its_name_after_that() {
         let (_home, disk, store) = watched();
-        let room = LedgerReserve::default();
+        let room = LedgerRequirements::default();
         let prepared = store.prepare(run_header("now"), room).unwrap();
         assert_eq!(disk.take(), ["run.json.new of epoch 1"]);
         drop(store.begin(prepared).unwrap());
         assert_eq!(disk.take(), ["folder with epoch 1"]);
         drop(store.reopen(run_header("now"), room).unwrap());
         assert_eq!(disk.take(), ["run.json.new of epoch 2", "folder with epoch 2"]);
-        for retention in [RunRetention::Ledger, RunRetention::Header] {
+        for retention in [RetainedRunParts::Ledger, RetainedRunParts::Header] {
             store.finish(run_header("now"), retention).unwrap();
             assert_eq!(disk.take(), ["run.json.new of epoch 2", "folder with epoch 2"], "{retention:?}");
         }
@@ -104,7 +106,7 @@ mod tests {
             [(Durability::Process, &[][..]), (Durability::Power, &["ledger-1.jsonl with 1 lines"])]
         {
             let (_home, disk, store) = watched();
-            let room = LedgerReserve { durability, ..LedgerReserve::default() };
+            let room = LedgerRequirements { durability, ..LedgerRequirements::default() };
             let open = store.begin(store.prepare(run_header("now"), room).unwrap()).unwrap();
             disk.take();
             let taken = [NamedRow { number: 1, id: RowId::Number(1) }];

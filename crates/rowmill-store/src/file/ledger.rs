@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use rowmill_core::ledger::write_group;
+use rowmill_core::ledger::write_event_group;
 use rowmill_core::ports::{
-    AppendOutcome, Durability, EventGroup, Ledger, LedgerPosition, LedgerReserve, RecordId, RecordReader,
-    RunEpoch,
+    AppendOutcome, Durability, EventGroup, Ledger, LedgerPosition, LedgerRecordId, LedgerRequirements,
+    RecordReader, RunEpoch,
 };
 use rowmill_types::actions::RUN_AGAIN;
 use rowmill_types::settings::WORK_DIR;
-use rowmill_types::{Problem, ProblemCode, no_room, private_file_options};
+use rowmill_types::{Problem, ProblemCode, private_file_options, storage_limit_hint};
 
 use super::WorkFolder;
 use super::disk::Disk;
@@ -64,7 +64,7 @@ impl FileLedger {
         folder: &WorkFolder,
         header: &FileHeader,
         length: u64,
-        room: LedgerReserve,
+        room: LedgerRequirements,
     ) -> Result<Self, Problem> {
         let path = folder.ledger(header);
         let failed = |error: std::io::Error| write_problem(&path, &error);
@@ -112,13 +112,13 @@ impl FileLedger {
         let mut lines = std::mem::take(&mut writer.lines);
         lines.clear();
         let start = writer.length;
-        let records = write_group(&group, &mut lines);
+        let records = write_event_group(&group, &mut lines);
         let written = self.write_lines(&mut writer, &lines);
         let largest = records.iter().map(Range::len).max().unwrap_or_default();
         let trouble = written?.or_else(|| writer.enlarge_reserve(largest));
         writer.lines = lines;
         let id = |range: Range<usize>| {
-            RecordId::new(LedgerPosition::from_key(start + range.start as u64), range.len())
+            LedgerRecordId::new(LedgerPosition::from_key(start + range.start as u64), range.len())
         };
         Ok(AppendOutcome { records: records.into_iter().map(id).collect(), problem: trouble })
     }
@@ -235,8 +235,8 @@ impl LedgerFileReader {
 }
 
 impl RecordReader for LedgerFileReader {
-    fn read(&mut self, id: RecordId) -> Result<Vec<u8>, Problem> {
-        let mut bytes = vec![0; id.bytes()];
+    fn read(&mut self, id: LedgerRecordId) -> Result<Vec<u8>, Problem> {
+        let mut bytes = vec![0; id.event_length()];
         self.file
             .seek(SeekFrom::Start(id.position().key()))
             .and_then(|_| self.file.read_exact(&mut bytes))
@@ -246,7 +246,7 @@ impl RecordReader for LedgerFileReader {
 }
 
 pub(super) fn write_problem(path: &Path, error: &std::io::Error) -> Problem {
-    let hint = match (no_room(error), error.kind()) {
+    let hint = match (storage_limit_hint(error), error.kind()) {
         // The reserve is of no use here, so answers that were on their way have found no room.
         (Some(remedy), ErrorKind::FileTooLarge) => {
             format!("{remedy} and {RUN_AGAIN}; finished rows are kept")

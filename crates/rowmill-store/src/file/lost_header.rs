@@ -65,7 +65,7 @@ impl WorkFolder {
 
     /// The newest file with rows that a query gave whose name begins like this.
     #[must_use]
-    pub fn newest_rows(&self, begins: &str) -> Option<String> {
+    pub fn newest_recorded_rows_name(&self, begins: &str) -> Option<String> {
         self.names().into_iter().filter(|name| is_recorded(name) && name.starts_with(begins)).max()
     }
 
@@ -77,7 +77,7 @@ impl WorkFolder {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_core::ports::{EventGroup, LedgerReserve, NamedRow, RunStore};
+    use rowmill_core::ports::{EventGroup, LedgerRequirements, NamedRow, RunStore};
     use rowmill_testkit::run_header;
     use rowmill_types::RowId;
 
@@ -114,8 +114,9 @@ mod tests {
         let taken = [NamedRow { number: 1, id: RowId::Number(1) }];
         let group = || EventGroup { taken: &taken, ..EventGroup::default() };
         for _ in 0..2 {
-            let open =
-                store.begin(store.prepare(run_header("now"), LedgerReserve::default()).unwrap()).unwrap();
+            let open = store
+                .begin(store.prepare(run_header("now"), LedgerRequirements::default()).unwrap())
+                .unwrap();
             open.ledger.append(open.epoch, group()).await.unwrap();
         }
         // A further one that was never begun.
@@ -127,7 +128,7 @@ mod tests {
             problem.message.ends_with("run.json` is empty or cut short, but the ledger beside it is there")
         );
         assert_eq!(events().unwrap(), 1);
-        let open = store.reopen(run_header("now"), LedgerReserve::default()).unwrap();
+        let open = store.reopen(run_header("now"), LedgerRequirements::default()).unwrap();
         open.ledger.append(open.epoch, group()).await.unwrap();
         assert_eq!((folder.has_lost_header(), events().unwrap()), (false, 2));
     }
@@ -138,14 +139,17 @@ mod tests {
         let folder = WorkFolder::open(home.path()).unwrap();
         let store = FileRunStore::new(folder.clone());
         let taken = [NamedRow { number: 1, id: RowId::Number(1) }];
-        let open = store.begin(store.prepare(run_header("now"), LedgerReserve::default()).unwrap()).unwrap();
+        let open =
+            store.begin(store.prepare(run_header("now"), LedgerRequirements::default()).unwrap()).unwrap();
         open.ledger.append(open.epoch, EventGroup { taken: &taken, ..EventGroup::default() }).await.unwrap();
         fs::write(folder.header_path(), "").unwrap();
         assert_eq!(WorkFolder::foreign_file(home.path()), None);
         let ledger = fs::read(folder.ledger_path(1)).unwrap();
-        store.discard_prepared(store.prepare(run_header("later"), LedgerReserve::default()).unwrap());
+        store.discard_prepared(store.prepare(run_header("later"), LedgerRequirements::default()).unwrap());
         assert_eq!(fs::read(folder.ledger_path(1)).unwrap(), ledger);
-        drop(store.begin(store.prepare(run_header("later"), LedgerReserve::default()).unwrap()).unwrap());
+        drop(
+            store.begin(store.prepare(run_header("later"), LedgerRequirements::default()).unwrap()).unwrap(),
+        );
         assert!(!folder.ledger_path(1).exists() && store.header().unwrap().is_some());
     }
 }

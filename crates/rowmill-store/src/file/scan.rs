@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, ErrorKind};
 use std::path::Path;
 
 use rowmill_core::ledger::LedgerEvent;
-use rowmill_core::ports::{LedgerPosition, RecordId, ScannedEvent};
+use rowmill_core::ports::{LedgerPosition, LedgerRecordId, ScannedEvent};
 use rowmill_types::{Problem, ProblemCode};
 
 use super::ledger::read_problem;
@@ -45,7 +45,7 @@ pub(super) fn scan_ledger_file(
         }
         match LedgerEvent::parse(&bytes) {
             Ok(event) => {
-                let id = RecordId::new(LedgerPosition::from_key(length), read);
+                let id = LedgerRecordId::new(LedgerPosition::from_key(length), read);
                 see(ScannedEvent { id, event, line: &bytes })?;
             }
             Err(what) => {
@@ -69,7 +69,7 @@ mod tests {
     use futures_util::FutureExt;
     use rowmill_core::limits::Spend;
     use rowmill_core::ports::{
-        AnswerKey, Durability, EventGroup, LedgerReserve, NamedRow, OpenLedger, RunStore, TurnEvent,
+        AnswerKey, Durability, EventGroup, LedgerRequirements, NamedRow, OpenLedger, RowStepEvent, RunStore,
     };
     use rowmill_core::record::RowRecord;
     use rowmill_testkit::run_header;
@@ -90,11 +90,11 @@ mod tests {
 
     fn begun(folder: &WorkFolder) -> PathBuf {
         let store = FileRunStore::new(folder.clone());
-        let prepared = store.prepare(run_header("now"), LedgerReserve::default()).unwrap();
+        let prepared = store.prepare(run_header("now"), LedgerRequirements::default()).unwrap();
         let open = store.begin(prepared).unwrap();
         let cover = Some(Spend { cost: Money::from_dollars(0.25).unwrap(), tokens: 7 });
         let id = RowId::Text("five".into());
-        let turns = [TurnEvent { row: 5, id, answer_key: AnswerKey(7), step_event: b"{}".to_vec() }];
+        let turns = [RowStepEvent { row: 5, id, answer_key: AnswerKey(7), step_event: b"{}".to_vec() }];
         let records = [ended()];
         let taken = [4, 5].map(|number| NamedRow { number, id: RowId::Number(number) });
         let group = EventGroup {
@@ -125,7 +125,8 @@ mod tests {
         let whole = path.metadata().unwrap().len();
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"event\":\"row_").unwrap();
         assert_eq!(count(&path), (4, ScanOutcome { length: whole, torn: true }));
-        let open = FileRunStore::new(folder).reopen(run_header("now"), LedgerReserve::default()).unwrap();
+        let open =
+            FileRunStore::new(folder).reopen(run_header("now"), LedgerRequirements::default()).unwrap();
         append(&open, EventGroup { records: &[ended()], ..EventGroup::default() });
         assert_eq!(count(&path).0, 5);
     }
@@ -134,7 +135,7 @@ mod tests {
     async fn a_durable_ledger_has_what_it_says_when_it_says_so() {
         let home = tempfile::tempdir().unwrap();
         let store = FileRunStore::new(WorkFolder::open(home.path()).unwrap());
-        let room = LedgerReserve { durability: Durability::Power, ..LedgerReserve::default() };
+        let room = LedgerRequirements { durability: Durability::Power, ..LedgerRequirements::default() };
         let open = store.begin(store.prepare(run_header("now"), room).unwrap()).unwrap();
         let records = [ended()];
         let group = EventGroup { records: &records, ..EventGroup::default() };

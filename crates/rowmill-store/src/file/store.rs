@@ -1,8 +1,8 @@
 //! A run in a work folder: `run.json` is its header, a file of JSON lines its ledger.
 
 use rowmill_core::ports::{
-    LedgerPosition, LedgerReserve, OpenLedger, PreparedRun, RecordReader, RunLock, RunRetention, RunStore,
-    ScannedEvent,
+    LedgerPosition, LedgerRequirements, OpenLedger, PreparedRun, RecordReader, RetainedRunParts, RunLock,
+    RunStore, ScannedEvent,
 };
 use rowmill_core::run_header::RunHeader;
 use rowmill_types::Problem;
@@ -26,7 +26,12 @@ impl FileRunStore {
         Self { folder }
     }
 
-    fn open(&self, header: &FileHeader, length: u64, room: LedgerReserve) -> Result<OpenLedger, Problem> {
+    fn open(
+        &self,
+        header: &FileHeader,
+        length: u64,
+        room: LedgerRequirements,
+    ) -> Result<OpenLedger, Problem> {
         let ledger = FileLedger::open(&self.folder, header, length, room)?;
         Ok(OpenLedger { ledger: Arc::new(ledger), epoch: header.run.epoch })
     }
@@ -49,7 +54,7 @@ impl RunStore for FileRunStore {
         Ok(self.folder.header()?.map(|header| header.run))
     }
 
-    fn prepare(&self, header: RunHeader, room: LedgerReserve) -> Result<PreparedRun, Problem> {
+    fn prepare(&self, header: RunHeader, room: LedgerRequirements) -> Result<PreparedRun, Problem> {
         // A header that cannot be read names no ledger that anyone could go on with.
         let before = self.folder.part().ok().flatten();
         let generation = before.map_or(1, |(generation, _)| generation + 1);
@@ -79,7 +84,7 @@ impl RunStore for FileRunStore {
         }
     }
 
-    fn reopen(&self, header: RunHeader, room: LedgerReserve) -> Result<OpenLedger, Problem> {
+    fn reopen(&self, header: RunHeader, room: LedgerRequirements) -> Result<OpenLedger, Problem> {
         let before = self.folder.part()?;
         let (generation, epoch) = before.unwrap_or((1, header.epoch));
         let epoch = epoch.next();
@@ -107,12 +112,12 @@ impl RunStore for FileRunStore {
         Ok(Box::new(LedgerFileReader::open(self.folder.ledger_path(generation))?))
     }
 
-    fn finish(&self, header: RunHeader, retention: RunRetention) -> Result<(), Problem> {
+    fn finish(&self, header: RunHeader, retention: RetainedRunParts) -> Result<(), Problem> {
         let (generation, epoch) = self.folder.part()?.unwrap_or((1, header.epoch));
         let header = RunHeader { epoch, ..header };
         match retention {
-            RunRetention::Ledger => self.folder.write_header(&FileHeader::new(generation, header))?,
-            RunRetention::Header => {
+            RetainedRunParts::Ledger => self.folder.write_header(&FileHeader::new(generation, header))?,
+            RetainedRunParts::Header => {
                 let [counted, turns_from, settled_to] = [LedgerPosition::START; 3];
                 let header = RunHeader { counted, turns_from, settled_to, ..header };
                 self.folder.write_header(&FileHeader::new(generation + 1, header))?;

@@ -163,14 +163,14 @@ impl WorkFolder {
 
     /// The path of the envelopes of a run whose output is a table, in the work folder at `path`.
     #[must_use]
-    pub fn envelopes_in(path: &Path) -> PathBuf {
+    pub fn envelopes_path_in(path: &Path) -> PathBuf {
         path.join(ENVELOPES)
     }
 
     /// Removes the envelopes of a run whose output was a table.
     pub fn remove_envelopes(&self) {
         // A missing file needs no removal.
-        drop(fs::remove_file(Self::envelopes_in(&self.path)));
+        drop(fs::remove_file(Self::envelopes_path_in(&self.path)));
     }
 
     /// Whether a file or folder with this name in a work folder may be written or removed.
@@ -222,7 +222,7 @@ impl WorkFolder {
 
     /// The paths of files in the folder at `path` that are overwritten in place, existing or not.
     #[must_use]
-    pub fn files_in(path: &Path) -> Vec<PathBuf> {
+    pub fn overwritten_files_in(path: &Path) -> Vec<PathBuf> {
         let ledger = Self::look_at(path).part().ok().flatten().map_or(1, |(generation, _)| generation);
         let names = [HEADER, RESERVE, ENVELOPES].map(str::to_owned);
         names.into_iter().chain([format!("ledger-{ledger}.jsonl")]).map(|name| path.join(name)).collect()
@@ -260,17 +260,17 @@ impl WorkFolder {
 
     /// The location of answers that rows of this run share.
     #[must_use]
-    pub fn answers(&self) -> PathBuf {
+    pub fn shared_answers_path(&self) -> PathBuf {
         self.path.join(ANSWERS)
     }
 
     /// Removes the answers that rows of this run share.
-    pub fn remove_answers(&self) {
+    pub fn remove_shared_answers(&self) {
         // A missing file needs no removal, and a folder with other files in it belongs to the user.
-        for file in SqliteAnswerStore::files_in(&self.answers()) {
+        for file in SqliteAnswerStore::files_in(&self.shared_answers_path()) {
             drop(fs::remove_file(file));
         }
-        drop(fs::remove_dir(self.answers()));
+        drop(fs::remove_dir(self.shared_answers_path()));
     }
 
     /// The header of the run whose ledger is here, if there is one.
@@ -408,7 +408,7 @@ impl WorkFolder {
         self.remove_leftovers();
         self.remove_run()?;
         self.remove_recorded_rows(None);
-        self.remove_answers();
+        self.remove_shared_answers();
         self.remove_envelopes();
         // A folder with other files in it belongs to the user and is kept.
         drop(fs::remove_dir(&self.path));

@@ -35,7 +35,7 @@ pub struct AttachmentFacts {
 /// use futures_util::future::{BoxFuture, FutureExt, ready};
 /// use rowmill_core::ports::AttachmentLoader;
 /// use rowmill_testkit::conformance::{AttachmentFacts, check_attachments};
-/// use rowmill_types::{Attachment, ErrorKind, Row, RowError};
+/// use rowmill_types::{Attachment, RowErrorKind, Row, RowError};
 ///
 /// /// Every row with a field `note` gets it as a file.
 /// #[derive(Debug)]
@@ -45,7 +45,7 @@ pub struct AttachmentFacts {
 ///     fn load<'a>(&'a self, row: &'a Row) -> BoxFuture<'a, Result<Vec<Attachment>, RowError>> {
 ///         let file = match row.field("note").map(serde_json::from_str::<String>) {
 ///             None => return ready(Ok(Vec::new())).boxed(),
-///             Some(Err(_)) => Err(RowError::new(ErrorKind::Attachment, "the note is no text")),
+///             Some(Err(_)) => Err(RowError::new(RowErrorKind::Attachment, "the note is no text")),
 ///             Some(Ok(text)) => Ok(vec![Attachment {
 ///                 name: "note.txt".into(),
 ///                 media_type: "text/plain".into(),

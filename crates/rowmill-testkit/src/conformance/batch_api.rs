@@ -5,8 +5,8 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rowmill_core::ports::{BatchApi, JobFile, JobKeyRule, JobReport, JobResult, JobState};
-use rowmill_types::{CallFault, Message, Request};
+use rowmill_core::ports::{BatchApi, JobFile, JobKeyReporting, JobReport, JobResult, JobState};
+use rowmill_types::{CallRetryClass, Message, Request};
 
 use super::check_suite::{CheckResult, CheckSuite, ensure};
 use super::model::AnswerMatchFn;
@@ -161,7 +161,7 @@ async fn listed(api: &dyn BatchApi, job: &JobFile, report: &JobReport) -> CheckR
     let since = report.created_at.ok_or("it does not say when it was created")?;
     let all = api.list(since).await.map_err(|error| format!("there is no list: {error:?}"))?;
     let found = all.iter().find(|one| one.id == report.id).ok_or("it is not in the list")?;
-    let shows = api.rules().job_key == JobKeyRule::Reported;
+    let shows = api.rules().job_key == JobKeyReporting::Reported;
     let expected = shows.then_some(job.key.as_str());
     ensure(found.key.as_deref() == expected, || format!("its key in the list is {:?}", found.key))?;
     let is_sorted = all.windows(2).all(|pair| match pair {
@@ -218,7 +218,9 @@ async fn cancelled_job(api: &dyn BatchApi, facts: &BatchFacts<'_>) -> CheckResul
     let (_, created) = create(api, facts, "conformance-cancelled").await?;
     if let Err(error) = api.cancel(&created.id).await {
         // The job may have ended before.
-        ensure(error.fault() == CallFault::Permanent, || format!("it was not cancelled: {error:?}"))?;
+        ensure(error.retry_class() == CallRetryClass::Permanent, || {
+            format!("it was not cancelled: {error:?}")
+        })?;
     }
     let report = ended(api, facts, &created.id).await?;
     ensure(matches!(report.state, JobState::Cancelled | JobState::Completed), || {
@@ -226,7 +228,7 @@ async fn cancelled_job(api: &dyn BatchApi, facts: &BatchFacts<'_>) -> CheckResul
     })?;
     for (id, result) in download(api, facts, &report).await? {
         if let Err(error) = result.outcome {
-            ensure(matches!(error.fault(), CallFault::Transient { .. }), || {
+            ensure(matches!(error.retry_class(), CallRetryClass::Transient { .. }), || {
                 format!("`{id}` cannot be sent again: {error:?}")
             })?;
         }
@@ -239,7 +241,7 @@ async fn unknown_job(api: &dyn BatchApi) -> CheckResult {
     let Err(error) = api.report("no-such-job").await else {
         return Err("it has a report".to_owned());
     };
-    ensure(error.fault() == CallFault::Permanent, || {
+    ensure(error.retry_class() == CallRetryClass::Permanent, || {
         format!("its report is not a permanent error: {error:?}")
     })
 }

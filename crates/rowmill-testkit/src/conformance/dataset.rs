@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use rowmill_core::ports::{ColumnKind, Dataset, DatasetColumn};
-use rowmill_types::{Row, SourceRow};
+use rowmill_types::{Row, RowReadResult};
 
 use super::check_suite::{CheckResult, CheckSuite, ensure};
 use super::{parts, reading};
@@ -57,9 +57,9 @@ pub enum RowNumbering {
 /// some rows lack finds the most.
 ///
 /// ```
-/// use rowmill_core::ports::{Dataset, InputIdentity, ReadPosition, ReadLimit, RowSource};
+/// use rowmill_core::ports::{Dataset, InputIdentity, InputReadProgress, ReadLimit, RowSource};
 /// use rowmill_testkit::conformance::{DatasetFacts, RowNumbering, check_dataset};
-/// use rowmill_types::{Problem, Row, SourceRow};
+/// use rowmill_types::{Problem, Row, RowReadResult};
 ///
 /// /// The squares of the first numbers.
 /// #[derive(Debug)]
@@ -85,7 +85,7 @@ pub enum RowNumbering {
 /// }
 ///
 /// impl RowSource for Read {
-///     fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+///     fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
 ///         let (mut rows, mut bytes) = (0, 0);
 ///         while self.at < self.end {
 ///             self.at += 1;
@@ -100,8 +100,8 @@ pub enum RowNumbering {
 ///         Ok(false)
 ///     }
 ///
-///     fn position(&self) -> ReadPosition {
-///         ReadPosition { read: self.at, total: Some(self.end) }
+///     fn position(&self) -> InputReadProgress {
+///         InputReadProgress { read: self.at, total: Some(self.end) }
 ///     }
 /// }
 ///
@@ -154,7 +154,7 @@ pub(super) fn open(dataset: &dyn Dataset) -> Result<Box<dyn rowmill_core::ports:
 }
 
 /// The number of a row, whether it is valid or bad.
-pub(super) fn number(row: &SourceRow) -> u64 {
+pub(super) fn number(row: &RowReadResult) -> u64 {
     row.as_ref().map_or_else(|bad| bad.number, Row::number)
 }
 
@@ -166,11 +166,11 @@ fn same_identity(dataset: &dyn Dataset) -> CheckResult {
 }
 
 /// Checks that the text and the fields of a row match, and that a bad row has an error message.
-fn sound(rows: &[SourceRow]) -> CheckResult {
+fn sound(rows: &[RowReadResult]) -> CheckResult {
     for row in rows {
         match row {
             Ok(row) => {
-                let parsed = Row::parse(row.number(), row.text().to_owned());
+                let parsed = Row::parse(row.number(), row.json_text().to_owned());
                 let parsed = parsed
                     .map_err(|bad| format!("row {} is no JSON object: {}", row.number(), bad.message))?;
                 ensure(parsed.fields().eq(row.fields()), || {
@@ -185,7 +185,7 @@ fn sound(rows: &[SourceRow]) -> CheckResult {
     Ok(())
 }
 
-fn numbered(rows: &[SourceRow], numbering: RowNumbering) -> CheckResult {
+fn numbered(rows: &[RowReadResult], numbering: RowNumbering) -> CheckResult {
     let mut before = 0;
     for row in rows {
         let number = number(row);
@@ -200,7 +200,7 @@ fn numbered(rows: &[SourceRow], numbering: RowNumbering) -> CheckResult {
     Ok(())
 }
 
-fn as_known(rows: &[SourceRow], facts: &DatasetFacts) -> CheckResult {
+fn as_known(rows: &[RowReadResult], facts: &DatasetFacts) -> CheckResult {
     if let Some(known) = facts.rows {
         ensure(rows.len() == known, || format!("{} rows were read instead of {known}", rows.len()))?;
     }
@@ -209,12 +209,12 @@ fn as_known(rows: &[SourceRow], facts: &DatasetFacts) -> CheckResult {
     ensure(bad == *known, || format!("the bad rows are {bad:?} instead of {known:?}"))
 }
 
-fn counted(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
+fn counted(dataset: &dyn Dataset, rows: &[RowReadResult]) -> CheckResult {
     let Some(count) = dataset.count().map_err(|problem| problem.to_string())? else { return Ok(()) };
     ensure(count == rows.len() as u64, || format!("{count} rows are reported, and {} were read", rows.len()))
 }
 
-fn declared(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
+fn declared(dataset: &dyn Dataset, rows: &[RowReadResult]) -> CheckResult {
     let Some(columns) = dataset.columns().map_err(|problem| problem.to_string())? else { return Ok(()) };
     let mut names = HashSet::new();
     for column in &columns {
@@ -248,7 +248,7 @@ fn is_of(kind: ColumnKind, value: &str) -> bool {
         }
 }
 
-fn named(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
+fn named(dataset: &dyn Dataset, rows: &[RowReadResult]) -> CheckResult {
     let Some(field) = dataset.default_id_field() else { return Ok(()) };
     let mut ids = HashSet::new();
     for row in rows.iter().flatten() {
@@ -259,7 +259,7 @@ fn named(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
     Ok(())
 }
 
-fn untyped(dataset: &dyn Dataset, rows: &[SourceRow]) -> CheckResult {
+fn untyped(dataset: &dyn Dataset, rows: &[RowReadResult]) -> CheckResult {
     if !dataset.is_untyped() {
         return Ok(());
     }

@@ -4,8 +4,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rowmill_core::limits::WaitReason;
-use rowmill_core::ports::{Observer, ReadPosition, RunEvent};
-use rowmill_types::{CallError, CallFailure, ErrorKind, Money, RowError, TokenUsage};
+use rowmill_core::ports::{InputReadProgress, Observer, RunEvent};
+use rowmill_types::{CallError, CallFailure, Money, RowError, RowErrorKind, TokenUsage};
 
 use super::check_suite::{CheckResult, CheckSuite, ensure};
 
@@ -45,7 +45,7 @@ pub fn check_observer(observer: &dyn Observer) -> Vec<String> {
     let mut suite = CheckSuite::default();
     let reasons = reasons();
     let error = CallError::new(CallFailure::Server, "overloaded");
-    let failed = RowError::new(ErrorKind::ServerError, "overloaded");
+    let failed = RowError::new(RowErrorKind::ServerError, "overloaded");
     let events = events(&reasons, &error, &failed);
     for event in &events {
         suite.check(&format!("{event:?}"), || at_once(observer, event));
@@ -93,8 +93,12 @@ fn events<'a>(reasons: &'a [WaitReason], error: &'a CallError, failed: &'a RowEr
     let second = Duration::from_secs(1);
     let usage = TokenUsage { input: 10, output: 5, ..TokenUsage::default() };
     let mut events = vec![
-        RunEvent::Read { position: ReadPosition { read: 10, total: Some(100) }, selected: 3, skipped: 1 },
-        RunEvent::Read { position: ReadPosition::default(), selected: 0, skipped: 0 },
+        RunEvent::Read {
+            position: InputReadProgress { read: 10, total: Some(100) },
+            selected: 3,
+            skipped: 1,
+        },
+        RunEvent::Read { position: InputReadProgress::default(), selected: 0, skipped: 0 },
         RunEvent::Taken { rows: 3 },
     ];
     for reason in reasons {

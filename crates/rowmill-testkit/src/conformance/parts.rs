@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use rowmill_core::ports::{ColumnCondition, ComparisonOperator, Dataset, DatasetPart, ScalarValue};
-use rowmill_types::{Row, SourceRow};
+use rowmill_core::ports::{
+    ColumnCondition, ComparisonOperator, ComparisonValue, Dataset, RequestedDatasetPart,
+};
+use rowmill_types::{Row, RowReadResult};
 use serde_json::Value;
 
 use super::check_suite::{CheckResult, CheckSuite, ensure};
@@ -14,26 +16,26 @@ use super::reading::read_all;
 const MOST: usize = 4;
 
 /// Reads parts with fewer columns, and with conditions that some rows satisfy.
-pub(super) fn check(suite: &mut CheckSuite, dataset: &dyn Dataset, rows: &[SourceRow]) {
-    suite.check("a part with everything", || holds(dataset, rows, &DatasetPart::default()));
+pub(super) fn check(suite: &mut CheckSuite, dataset: &dyn Dataset, rows: &[RowReadResult]) {
+    suite.check("a part with everything", || holds(dataset, rows, &RequestedDatasetPart::default()));
     suite.check("a part without columns", || {
-        holds(dataset, rows, &DatasetPart { columns: Some(Vec::new()), conditions: Vec::new() })
+        holds(dataset, rows, &RequestedDatasetPart { columns: Some(Vec::new()), conditions: Vec::new() })
     });
     let names = names(dataset, rows);
     for name in names.iter().take(MOST) {
-        let part = DatasetPart { columns: Some(vec![name.clone()]), conditions: Vec::new() };
+        let part = RequestedDatasetPart { columns: Some(vec![name.clone()]), conditions: Vec::new() };
         suite.check(&format!("a part with the column `{name}`"), || holds(dataset, rows, &part));
     }
     for condition in conditions(rows, &names) {
         let ColumnCondition { column, comparison, value } = &condition;
         let doing = format!("a part where `{column}` is {comparison:?} {value:?}");
-        let part = DatasetPart { columns: None, conditions: vec![condition.clone()] };
+        let part = RequestedDatasetPart { columns: None, conditions: vec![condition.clone()] };
         suite.check(&doing, || holds(dataset, rows, &part));
     }
 }
 
 /// The columns in the order of the input.
-fn names(dataset: &dyn Dataset, rows: &[SourceRow]) -> Vec<String> {
+fn names(dataset: &dyn Dataset, rows: &[RowReadResult]) -> Vec<String> {
     if let Ok(Some(columns)) = dataset.columns() {
         return columns.into_iter().map(|column| column.name).collect();
     }
@@ -47,7 +49,7 @@ fn names(dataset: &dyn Dataset, rows: &[SourceRow]) -> Vec<String> {
 }
 
 /// Conditions on values that occur in the rows.
-fn conditions(rows: &[SourceRow], names: &[String]) -> Vec<ColumnCondition> {
+fn conditions(rows: &[RowReadResult], names: &[String]) -> Vec<ColumnCondition> {
     use ComparisonOperator::{AtLeast, AtMost, Equal, Greater, Less};
     let good: Vec<&Row> = rows.iter().flatten().collect();
     let Some(middle) = good.get(good.len() / 2) else { return Vec::new() };
@@ -61,10 +63,10 @@ fn conditions(rows: &[SourceRow], names: &[String]) -> Vec<ColumnCondition> {
 }
 
 /// Values that can be compared unambiguously: whole numbers and texts.
-fn scalar(value: &str) -> Option<ScalarValue> {
+fn scalar(value: &str) -> Option<ComparisonValue> {
     match serde_json::from_str(value).ok()? {
-        Value::Number(number) => number.as_i64().map(ScalarValue::Integer),
-        Value::String(text) => Some(ScalarValue::Text(text)),
+        Value::Number(number) => number.as_i64().map(ComparisonValue::Integer),
+        Value::String(text) => Some(ComparisonValue::Text(text)),
         _ => None,
     }
 }
@@ -73,8 +75,8 @@ fn scalar(value: &str) -> Option<ScalarValue> {
 fn satisfies(row: &Row, condition: &ColumnCondition) -> bool {
     let Some(value) = row.field(&condition.column).and_then(scalar) else { return false };
     let order = match (&value, &condition.value) {
-        (ScalarValue::Integer(left), ScalarValue::Integer(right)) => left.cmp(right),
-        (ScalarValue::Text(left), ScalarValue::Text(right)) => left.cmp(right),
+        (ComparisonValue::Integer(left), ComparisonValue::Integer(right)) => left.cmp(right),
+        (ComparisonValue::Text(left), ComparisonValue::Text(right)) => left.cmp(right),
         _ => return false,
     };
     match condition.comparison {
@@ -87,12 +89,12 @@ fn satisfies(row: &Row, condition: &ColumnCondition) -> bool {
 }
 
 /// Checks that a part has every row that belongs to it, with the number and the values of the whole.
-fn holds(dataset: &dyn Dataset, rows: &[SourceRow], part: &DatasetPart) -> CheckResult {
+fn holds(dataset: &dyn Dataset, rows: &[RowReadResult], part: &RequestedDatasetPart) -> CheckResult {
     let opened =
         dataset.open_part(part).map_err(|problem| format!("it cannot be opened: {}", problem.message));
     let read = read_all(&mut *opened?)?;
-    let whole: HashMap<u64, &SourceRow> = rows.iter().map(|row| (number(row), row)).collect();
-    let found: HashMap<u64, &SourceRow> = read.iter().map(|row| (number(row), row)).collect();
+    let whole: HashMap<u64, &RowReadResult> = rows.iter().map(|row| (number(row), row)).collect();
+    let found: HashMap<u64, &RowReadResult> = read.iter().map(|row| (number(row), row)).collect();
     ensure(found.len() == read.len(), || "a row number comes twice".to_owned())?;
     let growing = read.windows(2).all(|pair| matches!(pair, [left, right] if number(left) < number(right)));
     ensure(growing, || "its rows are not in the order of the whole".to_owned())?;
@@ -115,7 +117,7 @@ fn holds(dataset: &dyn Dataset, rows: &[SourceRow], part: &DatasetPart) -> Check
 }
 
 /// Checks that the columns of the part have the values of the whole.
-fn same_values(whole: &SourceRow, read: &SourceRow, part: &DatasetPart) -> CheckResult {
+fn same_values(whole: &RowReadResult, read: &RowReadResult, part: &RequestedDatasetPart) -> CheckResult {
     // The mistake of a bad row may be in a column that is not read.
     let Ok(whole) = whole else { return Ok(()) };
     let read = read.as_ref().map_err(|bad| format!("row {} is bad: {}", bad.number, bad.message))?;

@@ -1,7 +1,7 @@
 //! The contract of reading rows.
 
-use rowmill_core::ports::{Dataset, ReadLimit, ReadPosition, RowSource};
-use rowmill_types::{Row, SourceRow};
+use rowmill_core::ports::{Dataset, InputReadProgress, ReadLimit, RowSource};
+use rowmill_types::{Row, RowReadResult};
 
 use super::check_suite::{CheckResult, CheckSuite, ensure};
 use super::dataset::{ReadExtent, number, open};
@@ -16,7 +16,9 @@ const ONE_BYTE: ReadLimit = ReadLimit { rows: 1000, bytes: 1 };
 const ALL: ReadLimit = ReadLimit { rows: usize::MAX, bytes: usize::MAX };
 
 /// Reads everything in small portions, and records the reported positions.
-pub(super) fn everything(source: &mut dyn RowSource) -> Result<(Vec<SourceRow>, Vec<ReadPosition>), String> {
+pub(super) fn everything(
+    source: &mut dyn RowSource,
+) -> Result<(Vec<RowReadResult>, Vec<InputReadProgress>), String> {
     let mut rows = Vec::new();
     let mut positions = vec![source.position()];
     while append(source, &mut rows, FEW)? {
@@ -27,7 +29,7 @@ pub(super) fn everything(source: &mut dyn RowSource) -> Result<(Vec<SourceRow>, 
 }
 
 /// Checks that positions never decrease, and that the read ends where it reported.
-pub(super) fn comes_to_an_end(positions: &[ReadPosition], reach: ReadExtent) -> CheckResult {
+pub(super) fn comes_to_an_end(positions: &[InputReadProgress], reach: ReadExtent) -> CheckResult {
     for pair in positions.windows(2) {
         let [before, now] = pair else { continue };
         ensure(now.read >= before.read, || format!("it goes back from {} to {}", before.read, now.read))?;
@@ -42,7 +44,11 @@ pub(super) fn comes_to_an_end(positions: &[ReadPosition], reach: ReadExtent) -> 
 }
 
 /// Reads once and checks the result against the room; returns `false` at the end.
-fn append(source: &mut dyn RowSource, rows: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, String> {
+fn append(
+    source: &mut dyn RowSource,
+    rows: &mut Vec<RowReadResult>,
+    room: ReadLimit,
+) -> Result<bool, String> {
     let before = rows.len();
     let last = rows.last().cloned();
     let more =
@@ -58,7 +64,7 @@ fn append(source: &mut dyn RowSource, rows: &mut Vec<SourceRow>, room: ReadLimit
         "a read appended no row and reported that there is more".to_owned()
     })?;
     let but_last = new.split_last().map_or(&[][..], |(_, rest)| rest);
-    let bytes: usize = but_last.iter().flatten().map(|row| row.text().len()).sum();
+    let bytes: usize = but_last.iter().flatten().map(|row| row.json_text().len()).sum();
     ensure(but_last.iter().all(Result::is_err) || bytes < room.bytes, || {
         format!("a read with room for {} bytes went on after {bytes}", room.bytes)
     })?;
@@ -82,7 +88,7 @@ pub(super) fn ended(source: &mut dyn RowSource) -> CheckResult {
 }
 
 /// Checks a dataset that can be read again.
-pub(super) fn check(suite: &mut CheckSuite, dataset: &dyn Dataset, rows: &[SourceRow]) {
+pub(super) fn check(suite: &mut CheckSuite, dataset: &dyn Dataset, rows: &[RowReadResult]) {
     let portions = [
         ("one row at a time", ONE),
         ("a few rows at a time", ReadLimit { rows: 3, bytes: usize::MAX }),
@@ -120,7 +126,7 @@ pub(super) fn check(suite: &mut CheckSuite, dataset: &dyn Dataset, rows: &[Sourc
 }
 
 /// Checks that skipping rows, reading one and skipping more gives the same as reading all of them.
-fn passes(dataset: &dyn Dataset, rows: &[SourceRow], count: u64) -> CheckResult {
+fn passes(dataset: &dyn Dataset, rows: &[RowReadResult], count: u64) -> CheckResult {
     let at = usize::try_from(count).unwrap_or(usize::MAX);
     let mut source = open(dataset)?;
     skip(&mut *source, count, count)?;
@@ -150,19 +156,19 @@ fn skip(source: &mut dyn RowSource, count: u64, expected: u64) -> CheckResult {
 }
 
 /// The remaining rows of a read.
-pub(super) fn read_rest(source: &mut dyn RowSource, room: ReadLimit) -> Result<Vec<SourceRow>, String> {
+pub(super) fn read_rest(source: &mut dyn RowSource, room: ReadLimit) -> Result<Vec<RowReadResult>, String> {
     let mut rows = Vec::new();
     while append(source, &mut rows, room)? {}
     Ok(rows)
 }
 
 /// The remaining rows of a read, in portions of arbitrary size.
-pub(super) fn read_all(source: &mut dyn RowSource) -> Result<Vec<SourceRow>, String> {
+pub(super) fn read_all(source: &mut dyn RowSource) -> Result<Vec<RowReadResult>, String> {
     read_rest(source, FEW)
 }
 
-fn same(expected: &[SourceRow], read: &[SourceRow]) -> CheckResult {
-    let differs = |(left, right): &(&SourceRow, &SourceRow)| left != right;
+fn same(expected: &[RowReadResult], read: &[RowReadResult]) -> CheckResult {
+    let differs = |(left, right): &(&RowReadResult, &RowReadResult)| left != right;
     if let Some((left, right)) = expected.iter().zip(read).find(differs) {
         return Err(format!("{} came instead of {}", shown(right), shown(left)));
     }
@@ -170,9 +176,9 @@ fn same(expected: &[SourceRow], read: &[SourceRow]) -> CheckResult {
     ensure(left == right, || format!("{right} rows came instead of {left}"))
 }
 
-fn shown(row: &SourceRow) -> String {
+fn shown(row: &RowReadResult) -> String {
     match row {
-        Ok(row) => format!("row {} `{}`", row.number(), Row::text(row)),
+        Ok(row) => format!("row {} `{}`", row.number(), Row::json_text(row)),
         Err(bad) => format!("the bad row {} ({})", bad.number, bad.message),
     }
 }

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use rowmill_core::record::{InputField, RowRecord, RowReport};
-use rowmill_types::{ErrorKind, Row, RowError, RowId};
+use rowmill_core::record::{EnvelopeInput, RowRecord, RowReport};
+use rowmill_types::{Row, RowError, RowErrorKind, RowId};
 
 /// The record of a successful row with this text as its result.
 pub(super) fn ok(number: u64, text: &str) -> RowRecord {
@@ -12,7 +12,7 @@ pub(super) fn ok(number: u64, text: &str) -> RowRecord {
 
 /// The record of a row that failed.
 pub(super) fn failed(number: u64) -> RowRecord {
-    record(number, &Err(RowError::new(ErrorKind::ServerError, "overloaded \u{2014} \"busy\"")))
+    record(number, &Err(RowError::new(RowErrorKind::ServerError, "overloaded \u{2014} \"busy\"")))
 }
 
 fn record(number: u64, outcome: &Result<String, RowError>) -> RowRecord {
@@ -21,7 +21,7 @@ fn record(number: u64, outcome: &Result<String, RowError>) -> RowRecord {
         id: &RowId::Number(number),
         number,
         outcome,
-        input: row.as_ref().map_or(InputField::Unreadable, InputField::Row),
+        input: row.as_ref().map_or(EnvelopeInput::Unreadable, EnvelopeInput::Row),
         start: Duration::from_millis(number),
         end: Duration::from_millis(number + 5),
         calls: &[],

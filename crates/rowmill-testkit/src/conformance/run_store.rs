@@ -5,8 +5,8 @@ use std::sync::Arc;
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::{
-    AnswerKey, CustomEvent, EventGroup, LedgerPosition, LedgerReserve, NamedRow, OpenLedger, ParkedRow,
-    RecordId, RecordReader, RunRetention, RunStore, TurnEvent,
+    AnswerKey, EventGroup, LedgerExtensionEvent, LedgerPosition, LedgerRecordId, LedgerRequirements,
+    NamedRow, OpenLedger, ParkedRow, RecordReader, RetainedRunParts, RowStepEvent, RunStore,
 };
 use rowmill_core::record::RowRecord;
 use rowmill_core::run_header::RunHeader;
@@ -20,8 +20,8 @@ use crate::run_header;
 const LARGE: usize = 1 << 20;
 
 /// The capacity that a store should reserve in the suites.
-pub(super) const ROOM: LedgerReserve =
-    LedgerReserve { rows: 16, durability: rowmill_core::ports::Durability::Process };
+pub(super) const ROOM: LedgerRequirements =
+    LedgerRequirements { rows: 16, durability: rowmill_core::ports::Durability::Process };
 
 /// Checks a store against the contract of [`RunStore`]; returns every violation, nothing if it satisfies the
 /// contract. `open` returns the store of the same run each time, as another process would open it; the run
@@ -82,7 +82,7 @@ pub async fn check_run_store(open: &(dyn Fn() -> Arc<dyn RunStore> + Sync)) -> V
 }
 
 /// A record that was appended, and the id by which it is found.
-type AppendedRecord = (RecordId, Vec<u8>);
+type AppendedRecord = (LedgerRecordId, Vec<u8>);
 
 async fn check_appending(
     suite: &mut CheckSuite,
@@ -118,7 +118,7 @@ async fn check_appending(
         })
     });
     suite.check("reading what is not there", || {
-        let id = RecordId::new(LedgerPosition::from_key(u64::MAX / 4), 10);
+        let id = LedgerRecordId::new(LedgerPosition::from_key(u64::MAX / 4), 10);
         ensure(early.read(id).is_err(), || "it gave bytes, and there are none".to_owned())
     });
     suite.check("scanning", || {
@@ -165,12 +165,12 @@ async fn check_taking_up(
 fn check_ends(suite: &mut CheckSuite, open: &(dyn Fn() -> Arc<dyn RunStore> + Sync), second: &OpenLedger) {
     suite.check("finishing a run with its ledger", || {
         let events = count_events(&*open())?;
-        open().finish(run_header("third"), RunRetention::Ledger).map_err(problem_text)?;
+        open().finish(run_header("third"), RetainedRunParts::Ledger).map_err(problem_text)?;
         has_header(&*open(), "third")?;
         has_events(&*open(), events)
     });
     suite.check("finishing a run without its ledger", || {
-        open().finish(run_header("fourth"), RunRetention::Header).map_err(problem_text)?;
+        open().finish(run_header("fourth"), RetainedRunParts::Header).map_err(problem_text)?;
         has_header(&*open(), "fourth")?;
         has_events(&*open(), 0)
     });
@@ -242,9 +242,11 @@ fn groups() -> Vec<(&'static str, Vec<RowRecord>)> {
 /// Appends the records with samples of all other data; the first group is empty.
 async fn append(open: &OpenLedger, records: &[RowRecord], kept: &mut Vec<AppendedRecord>) -> CheckResult {
     let id = RowId::Text("seven".into());
-    let turns = [TurnEvent { row: 7, id: id.clone(), answer_key: AnswerKey(7), step_event: b"{}".to_vec() }];
+    let turns =
+        [RowStepEvent { row: 7, id: id.clone(), answer_key: AnswerKey(7), step_event: b"{}".to_vec() }];
     let parked = [ParkedRow { row: 8, id, waits_for: vec!["a job".into()], failed_before: None }];
-    let notes = [CustomEvent { kind: "something_new".into(), required: false, data: "{\"a\":1}".into() }];
+    let notes =
+        [LedgerExtensionEvent { kind: "something_new".into(), required: false, data: "{\"a\":1}".into() }];
     let taken = [7, 8, 9].map(named);
     let group = if kept.is_empty() && records.is_empty() {
         EventGroup::default()

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::AttachmentLoader;
 use rowmill_testkit::conformance::{AttachmentFacts, check_attachments};
-use rowmill_types::{Attachment, ErrorKind, Row, RowError};
+use rowmill_types::{Attachment, Row, RowError, RowErrorKind};
 
 use super::assert_reported;
 
@@ -56,7 +56,7 @@ impl Broken {
     }
 
     async fn files(&self, row: &Row) -> Result<Vec<Attachment>, RowError> {
-        let failed = |message: &str| Err(RowError::new(ErrorKind::Attachment, message));
+        let failed = |message: &str| Err(RowError::new(RowErrorKind::Attachment, message));
         let before = self.under_way.fetch_add(1, Ordering::SeqCst);
         tokio::task::yield_now().await;
         self.under_way.fetch_sub(1, Ordering::SeqCst);
@@ -69,7 +69,7 @@ impl Broken {
             Manner::Fails => true,
             _ => false,
         };
-        match row.text() {
+        match row.json_text() {
             _ if hindered => failed("not now"),
             "{}" if self.manner == Manner::AddsFiles => Ok(vec![self.file("a.txt")]),
             "{}" => Ok(Vec::new()),

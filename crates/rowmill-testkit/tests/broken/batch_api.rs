@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use rowmill_core::ports::{
-    BatchApi, BatchRules, ExpiryRule, JobFile, JobKeyRule, JobReport, JobResult, JobState,
+    BatchApi, BatchRules, ExpiredJobResultRule, JobFile, JobKeyReporting, JobReport, JobResult, JobState,
 };
 use rowmill_testkit::conformance::{BatchFacts, check_batch_api};
 use rowmill_testkit::fake_answer;
@@ -49,8 +49,8 @@ impl FakeBatches {
             max_jobs: None,
             window: Duration::from_secs(86_400),
             cancel_time: Duration::from_secs(600),
-            expiry: ExpiryRule::KeepsFinished,
-            job_key: JobKeyRule::Reported,
+            expiry: ExpiredJobResultRule::KeepsFinished,
+            job_key: JobKeyReporting::Reported,
         };
         Self { fault, rules, jobs: Mutex::default() }
     }

@@ -4,11 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use rowmill_core::ports::{
-    ColumnKind, Dataset, DatasetColumn, DatasetPart, InputIdentity, ReadLimit, ReadPosition, RowSource,
+    ColumnKind, Dataset, DatasetColumn, InputIdentity, InputReadProgress, ReadLimit, RequestedDatasetPart,
+    RowSource,
 };
 use rowmill_testkit::FakeDataset;
 use rowmill_testkit::conformance::{DatasetFacts, RowNumbering, check_dataset};
-use rowmill_types::{BadRow, ErrorKind, FieldSpan, MessageText, Problem, ProblemCode, Row, SourceRow};
+use rowmill_types::{
+    BadRow, DiagnosticText, FieldSpan, Problem, ProblemCode, Row, RowErrorKind, RowReadResult,
+};
 
 use super::assert_reported;
 
@@ -77,17 +80,17 @@ fn problem(message: &str) -> Problem {
     Problem::new(ProblemCode::InputUnreadable, message)
 }
 
-fn bad(number: u64, message: &str) -> SourceRow {
-    Err(BadRow { number, kind: ErrorKind::InvalidRow, message: message.to_owned() })
+fn bad(number: u64, message: &str) -> RowReadResult {
+    Err(BadRow { number, kind: RowErrorKind::InvalidRow, message: message.to_owned() })
 }
 
-fn good(number: u64) -> SourceRow {
+fn good(number: u64) -> RowReadResult {
     Row::parse(number, format!("{{\"id\":\"r{number}\",\"n\":{number},\"w\":\"ü\"}}"))
 }
 
 impl Broken {
-    fn rows(&self) -> Vec<SourceRow> {
-        let mut rows: Vec<SourceRow> = (1..=20).map(good).collect();
+    fn rows(&self) -> Vec<RowReadResult> {
+        let mut rows: Vec<RowReadResult> = (1..=20).map(good).collect();
         rows[1] = bad(2, if self.manner == Manner::BadWithoutWords { "" } else { "not a row" });
         match self.manner {
             Manner::BeginsAtZero => rows[0] = good(0),
@@ -110,7 +113,7 @@ impl Broken {
         rows
     }
 
-    fn source(&self, rows: Vec<SourceRow>) -> Box<dyn RowSource> {
+    fn source(&self, rows: Vec<RowReadResult>) -> Box<dyn RowSource> {
         let place = if self.manner == Manner::SharesItsPlace { self.place.clone() } else { Arc::default() };
         place.store(0, Ordering::SeqCst);
         Box::new(Source { manner: self.manner, rows, place })
@@ -136,7 +139,7 @@ impl Dataset for Broken {
         Ok(InputIdentity { path: "broken".to_owned(), size, probe: None })
     }
 
-    fn open_part(&self, part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, part: &RequestedDatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         let mut rows = self.rows();
         match self.manner {
             Manner::PartCannotOpen => return Err(problem("no parts")),
@@ -178,7 +181,7 @@ impl Dataset for Broken {
         Some("id")
     }
 
-    fn read_notice(&self) -> Option<MessageText> {
+    fn read_notice(&self) -> Option<DiagnosticText> {
         assert!(self.manner != Manner::PanicsAtNotice, "nothing to say");
         None
     }
@@ -190,7 +193,7 @@ impl Dataset for Broken {
 
 struct Source {
     manner: Manner,
-    rows: Vec<SourceRow>,
+    rows: Vec<RowReadResult>,
     place: Arc<AtomicUsize>,
 }
 
@@ -201,7 +204,7 @@ impl Source {
 }
 
 impl RowSource for Source {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         let ended = self.at() >= self.rows.len();
         match self.manner {
             Manner::CannotRead => return Err(problem("the disk is gone")),
@@ -218,7 +221,7 @@ impl RowSource for Source {
         let (mut rows, mut bytes) = (0, 0);
         let most = if self.manner == Manner::GivesTooMany { room.rows.saturating_add(1) } else { room.rows };
         while let Some(row) = self.rows.get(self.at()) {
-            bytes += row.as_ref().map_or(0, |row| row.text().len());
+            bytes += row.as_ref().map_or(0, |row| row.json_text().len());
             batch.push(row.clone());
             self.place.fetch_add(1, Ordering::SeqCst);
             rows += 1;
@@ -244,7 +247,7 @@ impl RowSource for Source {
         })
     }
 
-    fn position(&self) -> ReadPosition {
+    fn position(&self) -> InputReadProgress {
         let at = self.at().min(self.rows.len()) as u64;
         let total = self.rows.len() as u64;
         let read = match self.manner {
@@ -253,7 +256,7 @@ impl RowSource for Source {
             _ => at,
         };
         let total = (self.manner != Manner::PositionGoesBack).then_some(total);
-        ReadPosition { read, total }
+        InputReadProgress { read, total }
     }
 }
 

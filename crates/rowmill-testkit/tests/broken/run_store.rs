@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::{
-    AppendOutcome, EventGroup, Ledger, LedgerPosition, LedgerReserve, OpenLedger, PreparedRun, RecordId,
-    RecordReader, RunEpoch, RunLock, RunRetention, RunStore, ScannedEvent,
+    AppendOutcome, EventGroup, Ledger, LedgerPosition, LedgerRecordId, LedgerRequirements, OpenLedger,
+    PreparedRun, RecordReader, RetainedRunParts, RunEpoch, RunLock, RunStore, ScannedEvent,
 };
 use rowmill_core::run_header::RunHeader;
 use rowmill_testkit::MemoryRunStore;
@@ -75,9 +75,9 @@ impl RunStore for Broken {
         })
     }
 
-    fn prepare(&self, header: RunHeader, room: LedgerReserve) -> Result<PreparedRun, Problem> {
+    fn prepare(&self, header: RunHeader, room: LedgerRequirements) -> Result<PreparedRun, Problem> {
         if self.is(Manner::CountsEarly) {
-            self.inner.finish(header.clone(), RunRetention::Ledger)?;
+            self.inner.finish(header.clone(), RetainedRunParts::Ledger)?;
         }
         self.inner.prepare(header, room)
     }
@@ -94,9 +94,9 @@ impl RunStore for Broken {
         }
     }
 
-    fn reopen(&self, header: RunHeader, room: LedgerReserve) -> Result<OpenLedger, Problem> {
+    fn reopen(&self, header: RunHeader, room: LedgerRequirements) -> Result<OpenLedger, Problem> {
         if self.is(Manner::LosesEvents) {
-            self.inner.finish(header.clone(), RunRetention::Header)?;
+            self.inner.finish(header.clone(), RetainedRunParts::Header)?;
         }
         self.inner.reopen(header, room).map(|open| self.wrap(open))
     }
@@ -125,8 +125,8 @@ impl RunStore for Broken {
         self.inner.reader()
     }
 
-    fn finish(&self, header: RunHeader, retention: RunRetention) -> Result<(), Problem> {
-        let retention = if self.is(Manner::KeepsLedger) { RunRetention::Ledger } else { retention };
+    fn finish(&self, header: RunHeader, retention: RetainedRunParts) -> Result<(), Problem> {
+        let retention = if self.is(Manner::KeepsLedger) { RetainedRunParts::Ledger } else { retention };
         self.inner.finish(header, retention)
     }
 
@@ -200,12 +200,12 @@ struct BrokenReader {
 }
 
 impl RecordReader for BrokenReader {
-    fn read(&mut self, id: RecordId) -> Result<Vec<u8>, Problem> {
+    fn read(&mut self, id: LedgerRecordId) -> Result<Vec<u8>, Problem> {
         let last = std::mem::replace(&mut *self.last.lock().unwrap(), id.position());
         match self.manner {
             Manner::ReadsForwardOnly if id.position() < last => Err(problem("cannot go back")),
             Manner::ReadsSnapshot if id.position() >= self.end => Err(problem("it was not there")),
-            Manner::InventsBytes => self.inner.read(id).or(Ok(vec![0; id.bytes()])),
+            Manner::InventsBytes => self.inner.read(id).or(Ok(vec![0; id.event_length()])),
             _ => self.inner.read(id),
         }
     }

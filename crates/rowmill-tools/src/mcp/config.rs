@@ -12,7 +12,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::name_filter::NameFilter;
-use super::server::{IdempotentTools, MaxParallel, McpServer, McpTransport, OAuth, ProtocolMode};
+use super::server::{
+    ClientCredentials, IdempotentTools, McpParallelLimit, McpProtocolChoice, McpServerSettings, McpTransport,
+};
 
 /// An MCP server: `[mcp.servers.NAME]` in `rowmill.toml`, or an entry of `mcp_connect` in a card. Exactly
 /// one of `command`, `url` and `target` is required.
@@ -51,10 +53,10 @@ pub struct McpServerConfig {
     pub access_token: Option<String>,
     /// A client-credentials grant.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub auth: Option<AuthConfig>,
+    pub auth: Option<McpClientCredentialsConfig>,
     /// Protocol version: `auto`, `modern` or `legacy`.
     #[serde(default)]
-    pub protocol_mode: ProtocolConfig,
+    pub protocol_mode: McpProtocolMode,
     /// Timeout for a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<DurationSetting>,
@@ -83,7 +85,7 @@ pub struct McpServerConfig {
     /// Maximum number of calls at once, over all rows: a number, or numbers by names or patterns of
     /// tools.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub max_parallel: Option<MaxParallelConfig>,
+    pub max_parallel: Option<McpParallelLimitConfig>,
     /// What variables put into it before it came here; messages do not show it.
     #[serde(skip)]
     pub from_variables: Vec<Secret>,
@@ -92,7 +94,8 @@ pub struct McpServerConfig {
 /// Maximum number of calls at once.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
-pub enum MaxParallelConfig {
+#[schemars(rename = "MaxParallelConfig")]
+pub enum McpParallelLimitConfig {
     /// For all tools together.
     Calls(NonZeroU32),
     /// For the tools that match a name or pattern, together.
@@ -102,7 +105,8 @@ pub enum MaxParallelConfig {
 /// A client-credentials grant.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AuthConfig {
+#[schemars(rename = "AuthConfig")]
+pub struct McpClientCredentialsConfig {
     /// Client id; `${NAME}` is replaced by rowmill's environment variable.
     pub client_id: String,
     /// Client secret; `${NAME}` is replaced by rowmill's environment variable.
@@ -125,7 +129,8 @@ pub enum IdempotentConfig {
 /// Protocol version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum ProtocolConfig {
+#[schemars(rename = "ProtocolConfig")]
+pub enum McpProtocolMode {
     /// Any version that the server supports.
     #[default]
     Auto,
@@ -152,23 +157,24 @@ impl McpServerConfig {
     /// # Errors
     ///
     /// It is not clear where the server is, a variable is not set, or a value cannot be used.
-    pub fn resolve(
+    pub fn resolve_server(
         &self,
         name: Option<&str>,
         folder: &Path,
         environment: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<McpServer, Problem> {
+    ) -> Result<McpServerSettings, Problem> {
         let name = self.resolved_name(name)?;
         let filled = VariableFiller { server: &name, environment, values: RefCell::default() };
         let transport = self.transport(&name, folder, &filled)?;
-        let mut server = McpServer::new(name.clone(), transport);
+        let mut server = McpServerSettings::new(name.clone(), transport);
         server.from_variables = filled.values.into_inner();
         server.from_variables.extend_from_slice(&self.from_variables);
-        server.max_parallel = self.max_parallel.as_ref().map(MaxParallelConfig::limit).unwrap_or_default();
+        server.max_parallel =
+            self.max_parallel.as_ref().map(McpParallelLimitConfig::limit).unwrap_or_default();
         server.protocol = match self.protocol_mode {
-            ProtocolConfig::Auto => ProtocolMode::Auto,
-            ProtocolConfig::Modern => ProtocolMode::Modern,
-            ProtocolConfig::Legacy => ProtocolMode::Legacy,
+            McpProtocolMode::Auto => McpProtocolChoice::Auto,
+            McpProtocolMode::Modern => McpProtocolChoice::Modern,
+            McpProtocolMode::Legacy => McpProtocolChoice::Legacy,
         };
         let only = |names: &Option<Vec<String>>| names.clone().map(NameFilter::Only);
         server.tools = only(&self.tools).unwrap_or(NameFilter::Everything);
@@ -289,9 +295,9 @@ impl McpServerConfig {
         Ok(headers)
     }
 
-    fn grant(&self, filled: &VariableFiller<'_>) -> Result<Option<OAuth>, Problem> {
+    fn grant(&self, filled: &VariableFiller<'_>) -> Result<Option<ClientCredentials>, Problem> {
         let Some(auth) = &self.auth else { return Ok(None) };
-        Ok(Some(OAuth {
+        Ok(Some(ClientCredentials {
             client_id: filled.fill(&auth.client_id, "`auth.client_id`")?,
             client_secret: Secret::new(filled.fill(&auth.client_secret, "`auth.client_secret`")?),
             scopes: auth.scopes.clone(),
@@ -299,14 +305,14 @@ impl McpServerConfig {
     }
 }
 
-impl MaxParallelConfig {
-    fn limit(&self) -> MaxParallel {
+impl McpParallelLimitConfig {
+    fn limit(&self) -> McpParallelLimit {
         let number = |most: NonZeroU32| usize::try_from(most.get()).unwrap_or(usize::MAX);
         match self {
-            Self::Calls(most) => MaxParallel::Calls(number(*most)),
-            Self::ByTool(tools) => {
-                MaxParallel::ByTool(tools.iter().map(|(tool, most)| (tool.clone(), number(*most))).collect())
-            }
+            Self::Calls(most) => McpParallelLimit::Calls(number(*most)),
+            Self::ByTool(tools) => McpParallelLimit::ByTool(
+                tools.iter().map(|(tool, most)| (tool.clone(), number(*most))).collect(),
+            ),
         }
     }
 }
@@ -317,7 +323,7 @@ impl DurationSetting {
             Self::Seconds(seconds) => seconds.to_string(),
             Self::Text(text) => text.clone(),
         };
-        time_span::parse_time_span(&text).filter(|time| !time.is_zero()).ok_or_else(|| {
+        time_span::parse_single_unit_duration(&text).filter(|time| !time.is_zero()).ok_or_else(|| {
             let message = format!("`{field}` of the MCP server `{server}` is not a duration: `{text}`");
             Problem::new(ProblemCode::InvalidConfig, message)
                 .hint("use seconds, or a text such as `500ms`, `30s` or `2m`")

@@ -4,9 +4,9 @@ fn environment(name: &str) -> Option<String> {
     matches!(name, "TOKEN" | "ID").then(|| format!("value of {name}"))
 }
 
-fn server(text: &str) -> Result<McpServer, Problem> {
+fn server(text: &str) -> Result<McpServerSettings, Problem> {
     let config: McpServerConfig = toml::from_str(text).unwrap();
-    config.resolve(Some("s"), Path::new("/cards"), &environment)
+    config.resolve_server(Some("s"), Path::new("/cards"), &environment)
 }
 
 fn problem(text: &str) -> String {
@@ -59,7 +59,7 @@ fn a_server_on_the_network_gets_its_headers() {
     let values: Vec<_> = headers.iter().map(|(name, value)| format!("{name}: {}", value.reveal())).collect();
     assert_eq!(values, ["Authorization: Bearer value of TOKEN", "X-Id: value of ID"]);
     assert_eq!(auth.as_ref().unwrap().client_secret.reveal(), "value of TOKEN");
-    assert_eq!((found.protocol, found.idempotent), (ProtocolMode::Modern, IdempotentTools::All));
+    assert_eq!((found.protocol, found.idempotent), (McpProtocolChoice::Modern, IdempotentTools::All));
     assert!(!format!("{:?}", found.transport).contains("value of TOKEN"));
 }
 
@@ -78,14 +78,14 @@ fn a_target_is_a_command_line_a_package_or_an_address() {
 fn a_server_without_a_name_is_called_after_its_place() {
     let name = |target: &str| {
         let config = McpServerConfig { target: Some(target.to_owned()), ..McpServerConfig::default() };
-        config.resolve(None, Path::new("."), &environment).unwrap().name
+        config.resolve_server(None, Path::new("."), &environment).unwrap().name
     };
     assert_eq!(name("npx -y @modelcontextprotocol/server-everything@2 stdio"), "server-everything");
     assert_eq!(name("python3 /opt/tools/server.py --x"), "server");
     assert_eq!(name("https://example.org:8080/mcp"), "example.org");
     let config =
         McpServerConfig { command: Some("x".to_owned()), name: Some("n".to_owned()), ..Default::default() };
-    assert_eq!(config.resolve(None, Path::new("."), &environment).unwrap().name, "n");
+    assert_eq!(config.resolve_server(None, Path::new("."), &environment).unwrap().name, "n");
 }
 
 #[test]

@@ -14,15 +14,17 @@ mod tokens;
 mod view;
 
 pub use client::{
-    AuthorizationSettings, InteractiveSignIn, McpHost, McpSettings, McpSignIn, McpTool, McpToolKind,
+    AuthorizationSettings, InteractiveSignIn, McpHost, McpPrimitive, McpSettings, McpSignIn, McpTool,
     begin_sign_in,
 };
 pub use config::{
-    AuthConfig, DurationSetting, IdempotentConfig, MaxParallelConfig, McpServerConfig, ProtocolConfig,
+    DurationSetting, IdempotentConfig, McpClientCredentialsConfig, McpParallelLimitConfig, McpProtocolMode,
+    McpServerConfig,
 };
 pub use name_filter::NameFilter;
 pub use server::{
-    IdempotentTools, MaxParallel, McpServer, McpTransport, OAuth, ProtocolMode, ReconnectPolicy, SignInMethod,
+    ClientCredentials, IdempotentTools, McpParallelLimit, McpProtocolChoice, McpServerSettings, McpTransport,
+    ReconnectPolicy, SignInMethod,
 };
-pub use tokens::{forget_tokens, read_tokens, token_path};
+pub use tokens::{forget_tokens, read_sign_in_tokens, token_path};
 pub use view::ServerView;

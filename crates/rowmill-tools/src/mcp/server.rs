@@ -12,13 +12,13 @@ use super::view::ServerView;
 
 /// An MCP server of a run.
 #[derive(Debug, Clone)]
-pub struct McpServer {
+pub struct McpServerSettings {
     /// Its name; the names of its tools start with it.
     pub name: String,
     /// How it is reached.
     pub transport: McpTransport,
     /// Which version of the protocol is used.
-    pub protocol: ProtocolMode,
+    pub protocol: McpProtocolChoice,
     /// Which of its tools are offered.
     pub tools: NameFilter,
     /// Which of its resources can be read; a tool for that is offered only if the filter admits any.
@@ -40,7 +40,7 @@ pub struct McpServer {
     /// How a lost connection is made again.
     pub reconnect: ReconnectPolicy,
     /// How many calls run at once, over all rows.
-    pub max_parallel: MaxParallel,
+    pub max_parallel: McpParallelLimit,
     /// The values that environment variables inserted into the settings; messages do not show them.
     pub from_variables: Vec<Secret>,
     /// How a user can authorize rowmill.
@@ -51,7 +51,7 @@ pub struct McpServer {
 
 /// How many calls of a server run at once, over all rows and all its connections.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum MaxParallel {
+pub enum McpParallelLimit {
     /// Not set: no limit, but one at a time if the server is known to use a file that parallel calls would
     /// damage.
     #[default]
@@ -72,13 +72,13 @@ pub enum SignInMethod {
     HuggingFace,
 }
 
-impl McpServer {
+impl McpServerSettings {
     /// A server with the default settings.
     pub fn new(name: impl Into<String>, transport: McpTransport) -> Self {
         Self {
             name: name.into(),
             transport,
-            protocol: ProtocolMode::Auto,
+            protocol: McpProtocolChoice::Auto,
             tools: NameFilter::Everything,
             resources: NameFilter::Nothing,
             prompts: NameFilter::Nothing,
@@ -89,7 +89,7 @@ impl McpServer {
             idempotent: IdempotentTools::ByServer,
             instructions: true,
             reconnect: ReconnectPolicy::default(),
-            max_parallel: MaxParallel::NotSet,
+            max_parallel: McpParallelLimit::NotSet,
             from_variables: Vec::new(),
             sign_in: SignInMethod::default(),
             tokens: None,
@@ -98,7 +98,7 @@ impl McpServer {
 
     /// The package of the server, if it is known to use a file that parallel calls would damage.
     #[must_use]
-    pub fn single_file_package(&self) -> Option<&'static str> {
+    pub fn parallel_unsafe_package(&self) -> Option<&'static str> {
         match &self.transport {
             McpTransport::Stdio { command, args, .. } => {
                 single_file_package(std::iter::once(command).chain(args).map(String::as_str))
@@ -129,7 +129,7 @@ pub enum McpTransport {
         /// Headers of every request.
         headers: BTreeMap<String, Secret>,
         /// How to obtain a token, if one is needed that is not among the headers.
-        auth: Option<OAuth>,
+        auth: Option<ClientCredentials>,
     },
 }
 
@@ -150,7 +150,7 @@ impl McpTransport {
 /// A client-credentials grant: the server's authorization server issues a token for an id and a secret,
 /// without a user.
 #[derive(Debug, Clone)]
-pub struct OAuth {
+pub struct ClientCredentials {
     /// The id of the client.
     pub client_id: String,
     /// Its secret.
@@ -161,7 +161,7 @@ pub struct OAuth {
 
 /// Which version of the protocol is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum ProtocolMode {
+pub enum McpProtocolChoice {
     /// The handshake that every server knows, or the newer protocol if the server rejects it.
     #[default]
     Auto,

@@ -20,7 +20,7 @@ pub fn token_path(folder: &Path, url: &str) -> PathBuf {
 
 /// The tokens in a file, for callers that keep texts which may contain one; empty if the file cannot be read.
 #[must_use]
-pub fn read_tokens(file: &Path) -> Vec<Secret> {
+pub fn read_sign_in_tokens(file: &Path) -> Vec<Secret> {
     tokens_in_json(&std::fs::read(file).unwrap_or_default())
 }
 

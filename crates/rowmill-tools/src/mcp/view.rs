@@ -1,7 +1,7 @@
 //! The parts of a server that one agent sees.
 
 use super::name_filter::NameFilter;
-use super::server::McpServer;
+use super::server::McpServerSettings;
 
 /// What some agents are offered of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub struct ServerView {
     pub prompts: NameFilter,
 }
 
-impl McpServer {
+impl McpServerSettings {
     /// The view that the server's own entry defines.
     #[must_use]
     pub fn default_view(&self) -> ServerView {

@@ -8,9 +8,9 @@ use futures_util::future::BoxFuture;
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
 use rowmill_core::redact::Redactor;
 use rowmill_http::ProxySettings;
-use rowmill_types::{Feature, Problem, ToolOutput, ToolSpec};
+use rowmill_types::{CargoFeature, Problem, ToolOutput, ToolSpec};
 
-use super::server::McpServer;
+use super::server::McpServerSettings;
 use super::view::ServerView;
 
 /// A tool that can be offered to models; there is none in this build.
@@ -25,14 +25,14 @@ pub struct McpTool {
     /// The server's name for it; empty for tools that represent resources or prompts.
     pub tool: String,
     /// What it represents.
-    pub kind: McpToolKind,
+    pub kind: McpPrimitive,
     /// Whether it may run twice.
     pub idempotent: bool,
 }
 
 /// What a tool represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum McpToolKind {
+pub enum McpPrimitive {
     /// A tool of the server itself.
     Tool,
     /// The server's resources.
@@ -116,7 +116,7 @@ pub async fn begin_sign_in(
     _scopes: &[String],
     _settings: AuthorizationSettings,
 ) -> Result<McpSignIn, Problem> {
-    Err(Feature::Mcp.missing_problem())
+    Err(CargoFeature::Mcp.missing_problem())
 }
 
 /// The MCP servers of a run; there are none in this build.
@@ -129,8 +129,8 @@ impl McpHost {
     /// # Errors
     ///
     /// Always: this build has no client for MCP servers.
-    pub async fn start(_servers: Vec<McpServer>, _settings: McpSettings) -> Result<Self, Problem> {
-        Err(Feature::Mcp.missing_problem())
+    pub async fn start(_servers: Vec<McpServerSettings>, _settings: McpSettings) -> Result<Self, Problem> {
+        Err(CargoFeature::Mcp.missing_problem())
     }
 
     /// The tools of all servers.
@@ -140,7 +140,7 @@ impl McpHost {
     }
 
     /// The tools of a server for agents with this view of it.
-    pub fn offered<'a>(
+    pub fn offered_tools<'a>(
         &'a self,
         _server: &'a str,
         _view: &'a ServerView,
@@ -155,7 +155,7 @@ impl McpHost {
     }
 
     /// The limits on parallel calls.
-    pub fn limits(&self) -> impl Iterator<Item = (Vec<String>, usize)> {
+    pub fn parallel_call_limits(&self) -> impl Iterator<Item = (Vec<String>, usize)> {
         self.tools().iter().map(|tool| (vec![tool.host_name.clone()], 1))
     }
 

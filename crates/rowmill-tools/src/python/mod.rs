@@ -5,8 +5,10 @@ mod model_description;
 mod processes;
 mod settings;
 
-pub use model_description::{DescribeFailure, ModelDescription};
-pub use processes::{PythonTool, PythonToolHost, SchemaModelChecker, SchemaModelSettings, describe_model};
+pub use model_description::{SchemaModelDescription, SchemaModelDescriptionFailure};
+pub use processes::{
+    PythonTool, PythonToolHost, SchemaModelAnswerChecker, SchemaModelCheckSettings, describe_schema_model,
+};
 pub use settings::{
     AgentHook, Entrypoint, ProcessMoment, PythonFunctionTool, PythonLifecycleHook, PythonSettings,
     START_TIMEOUT,

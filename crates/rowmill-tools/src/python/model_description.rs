@@ -5,7 +5,7 @@ use std::time::Duration;
 
 /// The description of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ModelDescription {
+pub struct SchemaModelDescription {
     /// Its JSON Schema.
     pub schema: String,
     /// A digest of the code that checks answers, if the model can check any.
@@ -14,7 +14,7 @@ pub struct ModelDescription {
 
 /// Why a model could not be described.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DescribeFailure {
+pub enum SchemaModelDescriptionFailure {
     /// The name cannot be used.
     Unusable {
         /// What is wrong with it.

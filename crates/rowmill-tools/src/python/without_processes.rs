@@ -10,9 +10,9 @@ use futures_util::future::BoxFuture;
 use rowmill_core::ports::{
     AnswerChecker, HookCall, HookKind, HookRunner, ToolFailure, ToolHost, ToolRequest,
 };
-use rowmill_types::{AnswerVerdict, Feature, Problem, Secret, ToolOutput, ToolSpec};
+use rowmill_types::{AnswerVerdict, CargoFeature, Problem, Secret, ToolOutput, ToolSpec};
 
-use super::model_description::{DescribeFailure, ModelDescription};
+use super::model_description::{SchemaModelDescription, SchemaModelDescriptionFailure};
 use super::settings::{Entrypoint, PythonSettings};
 
 /// A Python function, ready to be offered; there is none in this build.
@@ -37,7 +37,7 @@ impl PythonToolHost {
     ///
     /// Always: this build has no Python.
     pub async fn start(_settings: PythonSettings) -> Result<Self, Problem> {
-        Err(Feature::Python.missing_problem())
+        Err(CargoFeature::Python.missing_problem())
     }
 
     /// The tools, in the order of the settings.
@@ -73,7 +73,7 @@ impl HookRunner for PythonToolHost {
 
 /// Which model checks answers, and how.
 #[derive(Debug, Clone)]
-pub struct SchemaModelSettings {
+pub struct SchemaModelCheckSettings {
     /// The Python program.
     pub interpreter: PathBuf,
     /// Its working folder, where modules are searched for first.
@@ -88,12 +88,12 @@ pub struct SchemaModelSettings {
 
 /// Would check answers with a pydantic model.
 #[derive(Debug)]
-pub struct SchemaModelChecker {}
+pub struct SchemaModelAnswerChecker {}
 
-impl SchemaModelChecker {
+impl SchemaModelAnswerChecker {
     /// A model that checks nothing.
     #[must_use]
-    pub fn new(_settings: &SchemaModelSettings) -> Self {
+    pub fn new(_settings: &SchemaModelCheckSettings) -> Self {
         Self {}
     }
 
@@ -101,9 +101,9 @@ impl SchemaModelChecker {
     pub async fn close(&self) {}
 }
 
-impl AnswerChecker for SchemaModelChecker {
+impl AnswerChecker for SchemaModelAnswerChecker {
     fn check<'a>(&'a self, _answer: &'a str) -> BoxFuture<'a, AnswerVerdict> {
-        let unchecked = AnswerVerdict::Unchecked(Feature::Python.missing_text());
+        let unchecked = AnswerVerdict::Unchecked(CargoFeature::Python.missing_text());
         Box::pin(std::future::ready(unchecked))
     }
 }
@@ -113,15 +113,15 @@ impl AnswerChecker for SchemaModelChecker {
 /// # Errors
 ///
 /// None: the failure is the result.
-pub async fn describe_model(
+pub async fn describe_schema_model(
     _interpreter: &Path,
     _model: &str,
     _variables: &[(OsString, OsString)],
     _temp_folder: &Path,
-) -> io::Result<Result<ModelDescription, DescribeFailure>> {
-    let Problem { message, hint, .. } = Feature::Python.missing_problem();
+) -> io::Result<Result<SchemaModelDescription, SchemaModelDescriptionFailure>> {
+    let Problem { message, hint, .. } = CargoFeature::Python.missing_problem();
     let hint = hint.map(|hint| hint.to_string());
-    Ok(Err(DescribeFailure::Unusable { message: message.to_string(), hint }))
+    Ok(Err(SchemaModelDescriptionFailure::Unusable { message: message.to_string(), hint }))
 }
 
 #[cfg(test)]
@@ -133,7 +133,10 @@ mod tests {
         let expected = "this build has no support for Python functions: enable the feature `python`";
         let settings = PythonSettings::new("python3".into(), ".".into());
         assert_eq!(PythonToolHost::start(settings).await.unwrap_err().message.to_string(), expected);
-        let described = describe_model(Path::new("python3"), "m:C", &[], Path::new(".")).await.unwrap();
-        assert!(matches!(described, Err(DescribeFailure::Unusable { message, .. }) if message == expected));
+        let described =
+            describe_schema_model(Path::new("python3"), "m:C", &[], Path::new(".")).await.unwrap();
+        assert!(
+            matches!(described, Err(SchemaModelDescriptionFailure::Unusable { message, .. }) if message == expected)
+        );
     }
 }

@@ -12,7 +12,9 @@ use std::time::Duration;
 
 use rowmill_core::ports::ToolHost;
 use rowmill_testkit::conformance::{AfterRelease, CountingTool, ToolCase, ToolFacts, check_tool_host};
-use rowmill_tools::{CombinedToolHost, HostedNames, ShellHost, SkillHost, StubHost, StubTool, ToolRecorder};
+use rowmill_tools::{
+    CombinedToolHost, HostToolNames, ShellHost, SkillHost, StubHost, StubTool, ToolRecorder,
+};
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -143,10 +145,10 @@ async fn skills_keep_the_contract_of_tool_hosts() {
 #[tokio::test]
 async fn several_hosts_as_one_keep_the_contract_of_tool_hosts() {
     let (folder, meeting) = (TempDir::new().unwrap(), Meeting::new());
-    let exact = |name: &str| HostedNames::Exact(name.to_owned());
-    let renamed = HostedNames::As { name: "writer/execute".into(), tool: "execute".into() };
+    let exact = |name: &str| HostToolNames::Exact(name.to_owned());
+    let renamed = HostToolNames::As { name: "writer/execute".into(), tool: "execute".into() };
     let of_stubs = ["count", "echo", "fail", "sun"].map(exact).into();
-    let hosts: Vec<(Vec<HostedNames>, Arc<dyn ToolHost>)> =
+    let hosts: Vec<(Vec<HostToolNames>, Arc<dyn ToolHost>)> =
         vec![(vec![renamed], Arc::new(shell(folder.path()))), (of_stubs, Arc::new(stubs(&folder)))];
     let facts = ToolFacts { counts: facts_of_stubs().counts, ..facts_of_shell("writer/execute", &meeting) };
     assert_eq!(check_tool_host(&CombinedToolHost::new(hosts), &facts).await, Vec::<String>::new());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
 use rowmill_core::redact::Redactor;
-use rowmill_tools::{CombinedToolHost, HostedNames, StubHost, StubTool, ToolRecorder};
+use rowmill_tools::{CombinedToolHost, HostToolNames, StubHost, StubTool, ToolRecorder};
 use rowmill_types::{ProblemCode, RowId, Secret, ToolOutput};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -203,15 +203,15 @@ async fn files_of_recorded_answers_come_back() {
 
 #[tokio::test]
 async fn each_call_goes_to_the_host_that_has_the_tool() {
-    let names = |name: &str, tool: &str| HostedNames::As { name: name.into(), tool: tool.into() };
-    let hosts: Vec<(Vec<HostedNames>, Arc<dyn ToolHost>)> = vec![
-        (vec![HostedNames::Prefix("files__".into())], Arc::new(Echo("a"))),
+    let names = |name: &str, tool: &str| HostToolNames::As { name: name.into(), tool: tool.into() };
+    let hosts: Vec<(Vec<HostToolNames>, Arc<dyn ToolHost>)> = vec![
+        (vec![HostToolNames::Prefix("files__".into())], Arc::new(Echo("a"))),
         (
-            vec![HostedNames::Prefix("files__deep__".into()), HostedNames::Exact("files__exact".into())],
+            vec![HostToolNames::Prefix("files__deep__".into()), HostToolNames::Exact("files__exact".into())],
             Arc::new(Echo("b")),
         ),
         (
-            vec![names("writer/execute", "execute"), HostedNames::Exact("files__exact".into())],
+            vec![names("writer/execute", "execute"), HostToolNames::Exact("files__exact".into())],
             Arc::new(Echo("c")),
         ),
     ];
@@ -235,7 +235,7 @@ async fn the_end_of_a_row_reaches_every_host() {
     let inner: Arc<dyn ToolHost> = Arc::new(StubHost::new(vec![read.unwrap()]));
     let tools = CombinedToolHost::new(vec![
         (Vec::new(), Arc::new(Echo("a"))),
-        (vec![HostedNames::Exact("weather".into())], Arc::clone(&inner)),
+        (vec![HostToolNames::Exact("weather".into())], Arc::clone(&inner)),
     ]);
     assert_eq!(text(&tools, 1, "weather", json!({})).await, "1");
     tools.release_row(1).await;

@@ -22,7 +22,7 @@ pub struct CardCheckSpec {
     /// uses are checked.
     pub work: WorkSpec,
     /// The variables of instructions.
-    pub variables: crate::spec::VariableOptions,
+    pub variables: crate::spec::InstructionVariableOptions,
     /// Where variables are looked up.
     pub environment: RunEnvironment,
 }
@@ -72,7 +72,7 @@ pub(crate) async fn check_cards(
     match CardSet::new(written.cards.clone()) {
         Ok(set) => {
             let wanted = match &work.agents.agent {
-                Some(agent) if problems.is_empty() => Some(set.worker(Some(agent))?.name.clone()),
+                Some(agent) if problems.is_empty() => Some(set.choose_worker(Some(agent))?.name.clone()),
                 other => other.clone(),
             };
             for card in

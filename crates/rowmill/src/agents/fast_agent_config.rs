@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rowmill_cards::{AgentCard, yaml_to_json};
-use rowmill_tools::{DurationSetting, McpServerConfig, ProtocolConfig};
+use rowmill_tools::{DurationSetting, McpProtocolMode, McpServerConfig};
 use rowmill_types::{Problem, ProblemCode, Secret};
 use serde_json::{Map, Value};
 
@@ -126,7 +126,7 @@ impl<'a> MissingSettings<'a> {
             models.chain([spec.model.as_str()]).chain(spec.fallback_models.iter().map(String::as_str));
         let tokens = models.map(|model| model.split_once('?').map_or(model, |(name, _)| name).trim());
         let mut references: Vec<&str> = tokens
-            .filter(|token| token.starts_with('$') && spec.aliases.reference(token).is_none())
+            .filter(|token| token.starts_with('$') && spec.aliases.model_of_reference(token).is_none())
             .filter(|token| *token != USUAL || spec.model.is_empty() || spec.model == USUAL)
             .collect();
         for names in [&mut servers, &mut references] {
@@ -223,9 +223,9 @@ impl FastAgentConfig {
             ..McpServerConfig::default()
         };
         let protocol_mode = match text("protocol_mode").as_deref() {
-            Some("modern") => ProtocolConfig::Modern,
-            Some("legacy") => ProtocolConfig::Legacy,
-            _ => ProtocolConfig::Auto,
+            Some("modern") => McpProtocolMode::Modern,
+            Some("legacy") => McpProtocolMode::Legacy,
+            _ => McpProtocolMode::Auto,
         };
         McpServerConfig { protocol_mode, ..config }
     }

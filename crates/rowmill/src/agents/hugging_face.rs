@@ -2,7 +2,7 @@
 
 use rowmill_data::HubSettings;
 use rowmill_http::Url;
-use rowmill_tools::{McpServer, McpTransport, SignInMethod};
+use rowmill_tools::{McpServerSettings, McpTransport, SignInMethod};
 use rowmill_types::Secret;
 
 /// The hosts of the hub itself.
@@ -14,7 +14,7 @@ const FOR_SPACES: &str = "X-HF-Authorization";
 
 /// Sends the user's token to a server of Hugging Face, unless its entry has its own credentials. The
 /// token is never sent over plain HTTP, except to a stand-in of the hub on this machine.
-pub(super) fn add_hub_token(server: &mut McpServer, hub: &HubSettings) {
+pub(super) fn add_hub_token(server: &mut McpServerSettings, hub: &HubSettings) {
     let McpTransport::Http { url, headers, auth } = &mut server.transport else { return };
     let Ok(mut address) = Url::parse(url) else { return };
     let stand_in = stand_in(hub);
@@ -76,7 +76,7 @@ mod tests {
         let headers: BTreeMap<_, _> =
             headers.iter().map(|(name, value)| ((*name).to_owned(), Secret::new(*value))).collect();
         let transport = McpTransport::Http { url: url.to_owned(), headers, auth: None };
-        let mut server = McpServer::new("hf", transport);
+        let mut server = McpServerSettings::new("hf", transport);
         let token = Some(Secret::new("hf_planted"));
         let hub = HubSettings { endpoint: endpoint.to_owned(), token, offline: false };
         add_hub_token(&mut server, &hub);

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use rowmill_cards::{
-    AgentCard, CardOrigin, CardSet, CardText, IncludeSource, MessageFileFormat, PythonFunction,
-    UnfilledPlaceholder, join_problems, parse_card, parse_messages, unfilled_problem,
+    AgentCard, CardOrigin, CardSet, IncludeSource, MessageFileFormat, PythonFunctionReference,
+    UnfilledPlaceholder, UnparsedCard, join_problems, parse_card, parse_message_file, unfilled_problem,
 };
 use rowmill_core::variables::InstructionVariables;
-use rowmill_data::{Fetcher, TextName, load_text};
+use rowmill_data::{Fetcher, TextOrigin, load_text};
 use rowmill_types::{Problem, Secret};
 
 use super::fast_agent_config::config_files;
@@ -92,7 +92,7 @@ pub(crate) async fn load_card_set(
         return Err(join_problems(problems));
     }
     let set = CardSet::new(written.cards.clone())?;
-    let worker = set.worker(flags.agent)?.name.clone();
+    let worker = set.choose_worker(flags.agent)?.name.clone();
     complete_cards(&written, set, worker, (flags.variables, fetcher)).await
 }
 
@@ -114,7 +114,7 @@ pub(super) async fn read_cards(
     for CardSource { shown, text, folder } in find_card_sources(sources, fetcher).await? {
         let origin =
             if folder.is_some() { CardOrigin::Local { environment: &noted } } else { CardOrigin::Remote };
-        match parse_card(&CardText { source: &shown, text: &text, origin }) {
+        match parse_card(&UnparsedCard { source: &shown, text: &text, origin }) {
             Ok(card) => {
                 folders.push((card.name.clone(), folder));
                 cards.push(card);
@@ -203,16 +203,16 @@ async fn complete_card(
 ) {
     finder.resolve(card);
     let mut texts = Vec::new();
-    for include in card.includes() {
+    for include in card.instruction_includes() {
         let text = match include.from {
-            IncludeSource::Url(url) => load_text(&url, TextName::OfCard("{{url:…}}"), fetcher).await,
+            IncludeSource::Url(url) => load_text(&url, TextOrigin::OfCard("{{url:…}}"), fetcher).await,
             IncludeSource::File { path, optional } => {
                 let path = finder.find(&include.placeholder, &path);
                 found.files.push(path.clone());
                 if optional && !path.exists() {
                     Ok(String::new())
                 } else {
-                    load_text(&path.to_string_lossy(), TextName::OfCard("{{file:…}}"), fetcher).await
+                    load_text(&path.to_string_lossy(), TextOrigin::OfCard("{{file:…}}"), fetcher).await
                 }
             }
         };
@@ -227,8 +227,8 @@ async fn complete_card(
     found.unfilled.extend(filled.unfilled.into_iter().map(|one| (card.name.clone(), one)));
     for path in card.messages.clone() {
         let name = path.to_string_lossy();
-        let read = match load_text(&name, TextName::OfCard("messages"), fetcher).await {
-            Ok(text) => parse_messages(&text, MessageFileFormat::from_file_name(&name), &name),
+        let read = match load_text(&name, TextOrigin::OfCard("messages"), fetcher).await {
+            Ok(text) => parse_message_file(&text, MessageFileFormat::from_file_name(&name), &name),
             Err(problem) => Err(problem),
         };
         match read {
@@ -249,7 +249,7 @@ async fn complete_card(
 
 /// Adds to a problem the card, and the line of a placeholder.
 fn at_placeholder(card: &AgentCard, placeholder: &str, problem: Problem) -> Problem {
-    let message = card.placeholder_problem(placeholder, problem.message.with_markers()).message;
+    let message = card.problem_at_placeholder(placeholder, problem.message.with_mention_markers()).message;
     let hint = "relative paths are resolved from the card's folder, then from the current one".into();
     let hint = if placeholder.starts_with("{{url:") { problem.hint.clone() } else { Some(hint) };
     Problem { message, hint, ..problem }
@@ -257,7 +257,7 @@ fn at_placeholder(card: &AgentCard, placeholder: &str, problem: Problem) -> Prob
 
 /// Adds to a problem the card, and the line of the name in it.
 fn at_name(card: &AgentCard, (field, name): (&str, &str), problem: Problem) -> Problem {
-    let message = card.problem_at((field, name), problem.message.with_markers()).message;
+    let message = card.problem_at((field, name), problem.message.with_mention_markers()).message;
     Problem { message, ..problem }
 }
 
@@ -280,7 +280,9 @@ fn missing_paths(card: &AgentCard, finder: &PathFinder<'_>) -> Vec<Problem> {
 }
 
 /// The functions that a card names, with the fields that name them.
-pub(super) fn python_functions(card: &AgentCard) -> impl Iterator<Item = (&'static str, &PythonFunction)> {
+pub(super) fn python_functions(
+    card: &AgentCard,
+) -> impl Iterator<Item = (&'static str, &PythonFunctionReference)> {
     let tools = card.function_tools.iter().map(|tool| ("function_tools", &tool.entrypoint));
     let hooks = card.tool_hooks.iter().map(|(_, function)| ("tool_hooks", function));
     let lifecycle = card.lifecycle_hooks.iter().map(|(_, function)| ("lifecycle_hooks", function));

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use rowmill_cards::{AgentCard, LifecycleHook, PythonFunction};
+use rowmill_cards::{AgentCard, LifecycleHook, PythonFunctionReference};
 use rowmill_core::ports::HookKind;
 use rowmill_types::Problem;
 
@@ -84,7 +84,7 @@ fn of_lifecycle(moment: LifecycleHook) -> (&'static str, &'static str) {
 
 /// The features of fast-agent that a function uses, as written there. A file that cannot be read is
 /// reported by other checks.
-fn used_of_fast_agent(function: &PythonFunction) -> Option<Vec<String>> {
+fn used_of_fast_agent(function: &PythonFunctionReference) -> Option<Vec<String>> {
     let text = fs::read_to_string(&function.file).ok()?;
     let used = used_in(&without_comments(&text), &function.function);
     (!used.is_empty()).then_some(used)

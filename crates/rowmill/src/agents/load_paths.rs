@@ -56,7 +56,7 @@ impl<'a> PathFinder<'a> {
 
     /// Resolves all paths of a card.
     pub(super) fn resolve(&mut self, card: &mut AgentCard) {
-        card.resolve_paths(&mut |field, path| self.find(field, path));
+        card.map_paths(&mut |field, path| self.find(field, path));
     }
 
     /// A path as the card has it.

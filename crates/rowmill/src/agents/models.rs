@@ -51,7 +51,7 @@ const USUAL: &str = "$system.default";
 /// it, it means the model of the run.
 fn named_model<'a>(spec: &'a WorkSpec, card: &'a AgentCard) -> Option<&'a String> {
     let model = card.model.as_ref()?;
-    let is_defined = spec.aliases.reference(model).is_some();
+    let is_defined = spec.aliases.model_of_reference(model).is_some();
     let gives_way = spec.agents.model_given || (!is_defined && !spec.model.is_empty());
     Some(if model == USUAL && gives_way { &spec.model } else { model })
 }
@@ -61,7 +61,8 @@ fn resolved(maker: &ModelFactory<'_>, model: &str, card: &AgentCard) -> Result<S
     let of_card = |mut problem: Problem| {
         if card.model.as_deref() == Some(model) {
             let line = card.model_line.map(|line| format!(", line {line}")).unwrap_or_default();
-            problem.message = format!("`{}`{line}: {}", card.source, problem.message.with_markers()).into();
+            problem.message =
+                format!("`{}`{line}: {}", card.source, problem.message.with_mention_markers()).into();
         }
         problem
     };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rowmill_cards::AgentCard;
 use rowmill_http::Url;
-use rowmill_tools::{McpServerConfig, ProtocolConfig};
+use rowmill_tools::{McpProtocolMode, McpServerConfig};
 use rowmill_types::{Problem, ProblemCode};
 
 /// Merges a card's settings for a server with those of the configuration. The card's settings win.
@@ -71,7 +71,7 @@ fn add_settings(whole: &mut McpServerConfig, entry: &McpServerConfig) {
         access_token: _,
         auth: _,
     } = entry;
-    if whole.protocol_mode == ProtocolConfig::Auto {
+    if whole.protocol_mode == McpProtocolMode::Auto {
         whole.protocol_mode = *protocol_mode;
     }
     whole.timeout = whole.timeout.take().or_else(|| timeout.clone());
@@ -144,7 +144,7 @@ fn credentials_for_anyone(card: &AgentCard, name: &str, url: &Url) -> Problem {
 
 #[cfg(test)]
 mod tests {
-    use rowmill_cards::{CardOrigin, CardText, parse_card};
+    use rowmill_cards::{CardOrigin, UnparsedCard, parse_card};
 
     use super::*;
 
@@ -152,7 +152,7 @@ mod tests {
     fn a_card_from_elsewhere_cannot_send_a_credential_where_it_likes() {
         let card = |source: &str| {
             let text = "---\nmodel: passthrough\n---\nHi";
-            parse_card(&CardText { source, text, origin: CardOrigin::Remote }).unwrap()
+            parse_card(&UnparsedCard { source, text, origin: CardOrigin::Remote }).unwrap()
         };
         let own = || McpServerConfig { url: Some("https://elsewhere.test/mcp".into()), ..Default::default() };
         let entry = |url: Option<&str>| McpServerConfig {

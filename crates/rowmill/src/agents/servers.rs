@@ -5,9 +5,11 @@ use std::path::Path;
 
 use rowmill_cards::{AgentCard, CardMcpServer, join_problems};
 use rowmill_core::known_secrets::{
-    address_secrets, argument_secrets, header_secrets, strip_quoted_value, variable_secrets,
+    address_secrets, argument_secrets, header_secrets, strip_value_from_type_error, variable_secrets,
 };
-use rowmill_tools::{McpServer, McpServerConfig, McpTransport, NameFilter, ServerView, read_tokens};
+use rowmill_tools::{
+    McpServerConfig, McpServerSettings, McpTransport, NameFilter, ServerView, read_sign_in_tokens,
+};
 use rowmill_types::{Problem, ProblemCode, Secret};
 use serde_json::Value;
 
@@ -20,7 +22,7 @@ use crate::work_spec::WorkSpec;
 /// The servers of the agents.
 pub(super) struct AgentServers {
     /// Each server once.
-    pub(super) all: Vec<McpServer>,
+    pub(super) all: Vec<McpServerSettings>,
     /// The servers that each agent uses, with its view of them, by agent.
     pub(super) views_by_agent: Vec<Vec<(String, ServerView)>>,
 }
@@ -32,7 +34,7 @@ pub(super) fn resolve_servers(
     from_variables: &[Secret],
     environment: &RunEnvironment,
 ) -> Result<AgentServers, Problem> {
-    let mut found: BTreeMap<String, (McpServer, Option<&AgentCard>)> = BTreeMap::new();
+    let mut found: BTreeMap<String, (McpServerSettings, Option<&AgentCard>)> = BTreeMap::new();
     let mut brought: BTreeMap<(&str, &str), ServerView> = BTreeMap::new();
     check_servers_defined(spec, members)?;
     for card in members {
@@ -52,7 +54,8 @@ pub(super) fn resolve_servers(
             };
             let made = server(spec, &config, (&connect.name, Path::new("")), environment);
             let mut server = made.map_err(|problem| {
-                let place = card.problem_at(("mcp_connect", &connect.name), problem.message.with_markers());
+                let place =
+                    card.problem_at(("mcp_connect", &connect.name), problem.message.with_mention_markers());
                 Problem { message: place.message, ..problem }
             })?;
             server.from_variables.extend_from_slice(from_variables);
@@ -94,7 +97,7 @@ fn server_config_of_card(card: &AgentCard, connect: &CardMcpServer) -> Result<Mc
     serde_json::from_value(Value::Object(connect.settings.clone())).map_err(|error| {
         let message = format!("the MCP server `{}` cannot be used", connect.name);
         card.problem_at(("mcp_connect", &connect.name), message)
-            .cause(strip_quoted_value(&error.to_string()))
+            .cause(strip_value_from_type_error(&error.to_string()))
             .hint("docs/mcp.md lists its settings")
     })
 }
@@ -106,7 +109,7 @@ fn server_names(card: &AgentCard) -> impl Iterator<Item = &str> {
 
 /// A card's view of a server: what the card lists, or else what the entry lists.
 fn narrowed(card: &AgentCard, server: &str, entry: ServerView) -> ServerView {
-    let listed = |filter: &rowmill_cards::ServerFilter| {
+    let listed = |filter: &rowmill_cards::ServerItemFilters| {
         let found = filter.iter().find(|(name, _)| name == server);
         found.map(|(_, names)| NameFilter::Only(names.clone()))
     };
@@ -152,8 +155,8 @@ fn server(
     config: &McpServerConfig,
     (name, folder): (&str, &Path),
     environment: &RunEnvironment,
-) -> Result<McpServer, Problem> {
-    let mut server = config.resolve(Some(name), folder, &environment.lookup())?;
+) -> Result<McpServerSettings, Problem> {
+    let mut server = config.resolve_server(Some(name), folder, &environment.lookup())?;
     if config.timeout.is_none() {
         server.timeout = spec.agents.tool_timeout;
     }
@@ -165,7 +168,7 @@ fn server(
 }
 
 /// Secrets, which must not appear in any file.
-pub(super) fn server_secrets(servers: &[McpServer]) -> Vec<Secret> {
+pub(super) fn server_secrets(servers: &[McpServerSettings]) -> Vec<Secret> {
     let mut secrets = Vec::new();
     for server in servers {
         match &server.transport {
@@ -185,7 +188,7 @@ pub(super) fn server_secrets(servers: &[McpServer]) -> Vec<Secret> {
                 secrets.extend(auth.as_ref().map(|auth| auth.client_secret.clone()));
             }
         }
-        secrets.extend(server.tokens.as_deref().map(read_tokens).unwrap_or_default());
+        secrets.extend(server.tokens.as_deref().map(read_sign_in_tokens).unwrap_or_default());
     }
     secrets
 }

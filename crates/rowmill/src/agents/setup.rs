@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use rowmill_cards::{AGENT_SKILLS, AgentCard, CardKind, SERVER_INSTRUCTIONS, StructuredToolPolicy};
+use rowmill_cards::{AGENT_SKILLS, AgentCard, CardTypeSettings, SERVER_INSTRUCTIONS, StructuredToolPolicy};
 use rowmill_core::agent::{
-    AgentDefinition, AgentGraph, AgentKind, AgentSettings, AgentTool, AnswerFormat, AnswerMatching,
-    AnswerRating, ChildAgent, PlanType, system_instruction,
+    AgentDefinition, AgentGraph, AgentGraphTool, AgentKind, AgentSettings, AnswerEquality, AnswerFormat,
+    AnswerRating, ChildAgent, OrchestratorPlanType, system_instruction,
 };
 use rowmill_core::fingerprint::text_digest;
 use rowmill_core::ports::ToolHost;
 use rowmill_core::record::TracedModelRole;
 use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
-use rowmill_engine::{RoleModels, ToolAccess};
+use rowmill_engine::{ModelRoleEndpoints, ToolSetup};
 use rowmill_tools::{ParallelLimits, ToolRecorder};
 use rowmill_types::{AttachmentRules, Problem, ProblemCode, ToolSpec};
 use serde_json::{Value, json};
@@ -33,8 +33,8 @@ const LONGEST_NAME: usize = 64;
 /// Everything that answers rows.
 pub(crate) struct AgentSetup {
     pub(crate) graph: Arc<AgentGraph>,
-    pub(crate) model_roles: Vec<RoleModels>,
-    pub(crate) tools: Option<ToolAccess>,
+    pub(crate) model_roles: Vec<ModelRoleEndpoints>,
+    pub(crate) tools: Option<ToolSetup>,
     /// The model string that represents the run.
     pub(crate) model: String,
     /// Identifies everything besides the messages that shapes an answer.
@@ -73,7 +73,7 @@ pub(super) fn set_up_model(
     redactor.add_secrets(&secrets)?;
     Ok(AgentSetup {
         graph: Arc::new(graph.keep_transcripts(traced)),
-        model_roles: vec![RoleModels { endpoints, files: rules.clone() }],
+        model_roles: vec![ModelRoleEndpoints { endpoints, files: rules.clone() }],
         tools: None,
         traced_agents: TracedAgents::single_model(model.to_string(), asks.instruction.clone()),
         model: model.to_string(),
@@ -111,7 +111,7 @@ pub(crate) async fn set_up_agents(
     let (host, recorder) = host(spec, hosts, std::mem::take(&mut offers.limits), &graph)?;
     let mut setup = AgentSetup {
         model_roles: Vec::new(),
-        tools: Some(ToolAccess { host, hooks, result_limit: spec.agents.tool_result_limit }),
+        tools: Some(ToolSetup { host, hooks, result_limit: spec.agents.tool_result_limit }),
         model: models.first().cloned().unwrap_or_default(),
         identity: format!("agents {}", loaded.digest),
         rules: AttachmentRules { kinds: Vec::new(), max_total: 0, max_count: 0 },
@@ -159,7 +159,7 @@ impl AgentSetup {
         if index == 0 || self.rules.max_count == 0 {
             self.rules = rules.clone();
         }
-        self.model_roles.push(RoleModels { endpoints, files: rules });
+        self.model_roles.push(ModelRoleEndpoints { endpoints, files: rules });
     }
 }
 
@@ -167,7 +167,7 @@ impl AgentSetup {
 #[expect(clippy::type_complexity, reason = "a host, and the same host where it records")]
 fn host(
     spec: &WorkSpec,
-    hosts: Vec<(Vec<rowmill_tools::HostedNames>, Arc<dyn ToolHost>)>,
+    hosts: Vec<(Vec<rowmill_tools::HostToolNames>, Arc<dyn ToolHost>)>,
     limits: ParallelLimits,
     graph: &AgentGraph,
 ) -> Result<(Arc<dyn ToolHost>, Option<Arc<ToolRecorder>>), Problem> {
@@ -232,7 +232,7 @@ fn graph(
 /// Checks that no two tools of one agent have the same name.
 fn check_names(
     card: &AgentCard,
-    tools: &[AgentTool],
+    tools: &[AgentGraphTool],
     member: Option<&AgentDefinition>,
 ) -> Result<(), Problem> {
     let Some(AgentKind::Agent(agent)) = member.map(|member| &member.kind) else { return Ok(()) };
@@ -252,19 +252,19 @@ fn kind(cards: &[&AgentCard], card: &AgentCard, tools: std::ops::Range<usize>) -
     let place = |name: &String| cards.iter().position(|other| other.name == *name).unwrap_or_default();
     let places = |names: &Vec<String>| names.iter().map(place).collect::<Vec<_>>();
     Ok(match &card.kind {
-        CardKind::Agent { agents } => {
+        CardTypeSettings::Agent { agents } => {
             let children = agents.iter().map(|name| child(cards, place(name))).collect::<Result<_, _>>()?;
             AgentKind::Agent(agent(card, tools, children))
         }
-        CardKind::Chain { sequence, cumulative } => {
+        CardTypeSettings::Chain { sequence, cumulative } => {
             AgentKind::Chain { sequence: places(sequence), cumulative: *cumulative }
         }
-        CardKind::Parallel { fan_out, fan_in, include_request } => AgentKind::Parallel {
+        CardTypeSettings::Parallel { fan_out, fan_in, include_request } => AgentKind::Parallel {
             fan_out: places(fan_out),
             fan_in: fan_in.as_ref().map(place),
             include_request: *include_request,
         },
-        CardKind::EvaluatorOptimizer {
+        CardTypeSettings::EvaluatorOptimizer {
             generator,
             evaluator,
             min_rating,
@@ -277,31 +277,33 @@ fn kind(cards: &[&AgentCard], card: &AgentCard, tools: std::ops::Range<usize>) -
             max_refinements: *max_refinements,
             instruction: refinement_instruction.clone(),
         },
-        CardKind::Router { agents } => AgentKind::Router { agents: places(agents) },
-        CardKind::Orchestrator { agents, plan_type, plan_iterations } => AgentKind::Orchestrator {
+        CardTypeSettings::Router { agents } => AgentKind::Router { agents: places(agents) },
+        CardTypeSettings::Orchestrator { agents, plan_type, plan_iterations } => AgentKind::Orchestrator {
             agents: places(agents),
             plan: match plan_type {
-                rowmill_cards::PlanType::Full => PlanType::Full,
-                rowmill_cards::PlanType::Iterative => PlanType::Iterative,
+                rowmill_cards::OrchestratorPlanType::Full => OrchestratorPlanType::Full,
+                rowmill_cards::OrchestratorPlanType::Iterative => OrchestratorPlanType::Iterative,
             },
             iterations: plan_iterations.map(Into::into),
         },
-        CardKind::IterativePlanner { agents, plan_iterations } => AgentKind::Orchestrator {
+        CardTypeSettings::IterativePlanner { agents, plan_iterations } => AgentKind::Orchestrator {
             agents: places(agents),
-            plan: PlanType::Iterative,
+            plan: OrchestratorPlanType::Iterative,
             iterations: plan_iterations.map(Into::into),
         },
-        CardKind::Maker { worker, k, max_samples, match_strategy, red_flag_max_length } => AgentKind::Maker {
-            worker: place(worker),
-            k: *k,
-            max_samples: *max_samples,
-            matching: match match_strategy {
-                rowmill_cards::MatchStrategy::Exact => AnswerMatching::Exact,
-                rowmill_cards::MatchStrategy::Normalized => AnswerMatching::Normalized,
-                rowmill_cards::MatchStrategy::Structured => AnswerMatching::Structured,
-            },
-            red_flag_max_length: red_flag_max_length.map(|most| most as usize),
-        },
+        CardTypeSettings::Maker { worker, k, max_samples, match_strategy, red_flag_max_length } => {
+            AgentKind::Maker {
+                worker: place(worker),
+                k: *k,
+                max_samples: *max_samples,
+                matching: match match_strategy {
+                    rowmill_cards::AnswerEquality::Exact => AnswerEquality::Exact,
+                    rowmill_cards::AnswerEquality::Normalized => AnswerEquality::Normalized,
+                    rowmill_cards::AnswerEquality::Structured => AnswerEquality::Structured,
+                },
+                red_flag_max_length: red_flag_max_length.map(|most| most as usize),
+            }
+        }
     })
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_cards::{AgentCard, LifecycleHook as CardHook};
-use rowmill_core::limits::Parallelism;
+use rowmill_core::limits::CallParallelism;
 use rowmill_core::ports::{HookRunner, ToolHost};
 use rowmill_core::redact::Redactor;
 use rowmill_tools::{
-    AgentHook, Entrypoint, HostedNames, McpHost, McpSettings, ParallelLimits, ProcessMoment,
+    AgentHook, Entrypoint, HostToolNames, McpHost, McpSettings, ParallelLimits, ProcessMoment,
     PythonFunctionTool, PythonLifecycleHook, PythonSettings, PythonToolHost, ShellHost, SkillHost,
 };
 use rowmill_types::settings::PYTHON_PROCESSES;
@@ -43,7 +43,7 @@ pub(super) struct ToolOffers {
     /// What the instruction of each agent says about its servers and skills.
     pub(super) server_texts: Vec<String>,
     pub(super) skill_texts: Vec<Option<String>>,
-    pub(super) hosts: Vec<(Vec<HostedNames>, Arc<dyn ToolHost>)>,
+    pub(super) hosts: Vec<(Vec<HostToolNames>, Arc<dyn ToolHost>)>,
     pub(super) hooks: Option<Arc<dyn HookRunner>>,
     /// How many calls may run at once.
     pub(super) limits: ParallelLimits,
@@ -103,7 +103,7 @@ impl ToolOffers {
         let shell = ShellHost::new(folder, spec.agents.tool_timeout, &with.maker.environment().lookup())?;
         let (spec_of_tool, host_name) = (shell.spec(), format!("{}/execute", card.name));
         let tool = spec_of_tool.name.clone();
-        self.hosts.push((vec![HostedNames::As { name: host_name.clone(), tool }], Arc::new(shell)));
+        self.hosts.push((vec![HostToolNames::As { name: host_name.clone(), tool }], Arc::new(shell)));
         let timeout = spec.agents.tool_timeout;
         self.add(member, ToolOffer { spec: spec_of_tool, host_name, idempotent: false, timeout });
         Ok(())
@@ -120,7 +120,7 @@ impl ToolOffers {
             *text = Some(skills.instructions());
         }
         let tool = spec.name.clone();
-        self.hosts.push((vec![HostedNames::As { name: host_name.clone(), tool }], Arc::new(skills)));
+        self.hosts.push((vec![HostToolNames::As { name: host_name.clone(), tool }], Arc::new(skills)));
         self.add(member, ToolOffer { spec, host_name, idempotent: true, timeout });
         Ok(())
     }
@@ -147,7 +147,7 @@ impl ToolOffers {
                 let known = python.tools().iter().find(|tool| tool.entrypoint.to_string() == host_name);
                 let Some(tool) = known else { continue };
                 let timeout = spec.agents.tool_timeout;
-                names.push(HostedNames::Exact(host_name.clone()));
+                names.push(HostToolNames::Exact(host_name.clone()));
                 let idempotent = function.idempotent;
                 self.add(member, ToolOffer { spec: tool.spec.clone(), host_name, idempotent, timeout });
             }
@@ -173,13 +173,13 @@ impl ToolOffers {
             .with_person(with.maker.sign_in());
         let mcp = McpHost::start(all, settings).await?;
         mcp.notices().into_iter().for_each(|text| with.maker.notify_once(RunNotice::info(text)));
-        mcp.limits().for_each(|(tools, most)| self.limits.add(tools, most));
+        mcp.parallel_call_limits().for_each(|(tools, most)| self.limits.add(tools, most));
         let mut names = Vec::new();
         for (member, views) in seen.iter().enumerate() {
-            for tool in views.iter().flat_map(|(server, view)| mcp.offered(server, view)) {
+            for tool in views.iter().flat_map(|(server, view)| mcp.offered_tools(server, view)) {
                 let timeout = timeouts.iter().find(|(name, _)| *name == tool.server);
                 let timeout = timeout.map_or(spec.agents.tool_timeout, |(_, timeout)| *timeout);
-                names.push(HostedNames::Exact(tool.host_name.clone()));
+                names.push(HostToolNames::Exact(tool.host_name.clone()));
                 let offer = ToolOffer {
                     spec: tool.spec.clone(),
                     host_name: tool.host_name.clone(),
@@ -249,7 +249,7 @@ fn processes(spec: &WorkSpec) -> usize {
 fn python_notices(spec: &WorkSpec, settings: &PythonSettings) -> Vec<RunNotice> {
     let mut notices = Vec::new();
     let most = settings.processes;
-    if let Parallelism::AtMost(rows) = spec.parallel
+    if let CallParallelism::AtMost(rows) = spec.parallel
         && rows > most
         && spec.agents.python_processes.is_none()
     {
@@ -269,7 +269,7 @@ fn python_notices(spec: &WorkSpec, settings: &PythonSettings) -> Vec<RunNotice> 
     notices
 }
 
-fn entrypoint(card: &AgentCard, function: &rowmill_cards::PythonFunction) -> Entrypoint {
+fn entrypoint(card: &AgentCard, function: &rowmill_cards::PythonFunctionReference) -> Entrypoint {
     let file = std::path::absolute(&function.file).unwrap_or_else(|_| function.file.clone());
     Entrypoint { file, function: function.function.clone(), named_by: card.source.clone() }
 }
@@ -289,10 +289,10 @@ mod tests {
             spec.agents.python_processes = python_processes;
             processes(&spec)
         };
-        let usual = with(Parallelism::AtMost(10_000), None);
+        let usual = with(CallParallelism::AtMost(10_000), None);
         assert!((FEWEST_PROCESSES..=MOST_PROCESSES).contains(&usual), "{usual}");
-        assert_eq!(with(Parallelism::AtMost(3), None), 3, "more than rows would be idle");
-        assert_eq!(with(Parallelism::AtMost(10_000), Some(200)), 200);
-        assert_eq!(with(Parallelism::AtMost(10_000), Some(0)), 1);
+        assert_eq!(with(CallParallelism::AtMost(3), None), 3, "more than rows would be idle");
+        assert_eq!(with(CallParallelism::AtMost(10_000), Some(200)), 200);
+        assert_eq!(with(CallParallelism::AtMost(10_000), Some(0)), 1);
     }
 }

@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use rowmill_cards::{AgentCard, ToolPolicy, ToolResultMode, ToolRoute};
-use rowmill_core::agent::{AgentTool, ToolRouting};
+use rowmill_cards::{AgentCard, CardToolCallAction, ToolPolicy, ToolResultMode};
+use rowmill_core::agent::{AgentGraphTool, ToolCallAction};
 use rowmill_core::fingerprint::text_digest;
 use rowmill_core::validate::ResultSchema;
-use rowmill_tools::{HostedNames, NameFilter, StubHost, StubTool};
+use rowmill_tools::{HostToolNames, NameFilter, StubHost, StubTool};
 use rowmill_types::settings::{DENY, PASSTHROUGH, STUB};
 use rowmill_types::{Problem, ProblemCode};
 use serde_json::json;
@@ -73,8 +73,8 @@ impl ToolRoutes {
         let names = self
             .stubs
             .iter()
-            .map(|stub| HostedNames::As { name: stub_name(stub.name()), tool: stub.name().to_owned() });
-        let names: Vec<HostedNames> = names.collect();
+            .map(|stub| HostToolNames::As { name: stub_name(stub.name()), tool: stub.name().to_owned() });
+        let names: Vec<HostToolNames> = names.collect();
         if !names.is_empty() {
             offers.hosts.push((names, Arc::new(StubHost::new(std::mem::take(&mut self.stubs)))));
         }
@@ -126,21 +126,21 @@ impl ToolRoutes {
     }
 
     /// A tool of an agent with the settings of the card and the flags. Flags win.
-    pub(super) fn make_tool(&self, card: &AgentCard, offer: ToolOffer) -> AgentTool {
+    pub(super) fn make_tool(&self, card: &AgentCard, offer: ToolOffer) -> AgentGraphTool {
         let name = offer.spec.name.clone();
         let policy = card.tool_policy.iter().find(|(tool, _)| *tool == name).map(|(_, policy)| *policy);
         let ToolPolicy { route, idempotent, timeout, .. } = policy.unwrap_or_default();
         let all_pass = card.request.tool_result_mode == ToolResultMode::Passthrough;
         let route = match route {
-            _ if self.deny.allows(&name) => ToolRouting::Deny,
-            _ if self.passthrough.allows(&name) => ToolRouting::Passthrough,
-            ToolRoute::Deny => ToolRouting::Deny,
-            ToolRoute::Passthrough => ToolRouting::Passthrough,
-            ToolRoute::Call if all_pass && policy.is_none() => ToolRouting::Passthrough,
-            ToolRoute::Call => ToolRouting::Call,
+            _ if self.deny.allows(&name) => ToolCallAction::Deny,
+            _ if self.passthrough.allows(&name) => ToolCallAction::Passthrough,
+            CardToolCallAction::Deny => ToolCallAction::Deny,
+            CardToolCallAction::Passthrough => ToolCallAction::Passthrough,
+            CardToolCallAction::Call if all_pass && policy.is_none() => ToolCallAction::Passthrough,
+            CardToolCallAction::Call => ToolCallAction::Call,
         };
         let is_stub = self.stubbed.contains(&name);
-        AgentTool {
+        AgentGraphTool {
             arguments: ResultSchema::parse(&offer.spec.schema.to_string(), &name).ok(),
             host_name: if is_stub { stub_name(&name) } else { offer.host_name },
             route,

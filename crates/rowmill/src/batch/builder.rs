@@ -15,7 +15,7 @@ use super::failure::FunctionFailure;
 use super::function_model::WorkFn;
 use super::item::AnsweredItem;
 use super::items::BatchItems;
-use super::policy::{OnFailure, Raise};
+use super::policy::{OnFailure, StopAtFirstFailure};
 use super::settings::BatchSettings;
 use super::worker::Worker;
 
@@ -96,9 +96,9 @@ impl<S: Into<String>, E: Into<FunctionFailure>> IntoPrompt for Result<S, E> {
 /// A batch: a list of items, a worker, and results in the order of the items.
 ///
 /// `T` is the type of the items, `A` of the answers and `U` of the results; `P` decides how failures
-/// are handled. The settings can be given in any order, with two exceptions: [`Batch::typed`] and
-/// [`Batch::worker_fn`] decide the type of answers and come before [`Batch::output`].
-pub struct Batch<T, A = String, U = A, P = Raise> {
+/// are handled. The settings can be given in any order, with two exceptions: [`Batch::answer_type`] and
+/// [`Batch::worker_fn`] decide the type of answers and come before [`Batch::map_answers`].
+pub struct Batch<T, A = String, U = A, P = StopAtFirstFailure> {
     pub(super) items: BatchItems<T>,
     pub(super) prompt: Option<PromptFn<T>>,
     pub(super) id: Option<IdFn<T>>,
@@ -200,12 +200,12 @@ impl<T: Send + Sync + 'static, P> Batch<T, String, String, P> {
     ///     is_spam: bool,
     /// }
     ///
-    /// let verdicts = Batch::over(["win a mill"]).prompt(|mail| *mail).typed::<Verdict>().worker("simulated");
-    /// let spam = verdicts.output(|done| done.answer.is_spam).run_blocking()?;
+    /// let verdicts = Batch::over(["win a mill"]).prompt(|mail| *mail).answer_type::<Verdict>().worker("simulated");
+    /// let spam = verdicts.map_answers(|done| done.answer.is_spam).run_blocking()?;
     /// assert_eq!(spam.items.len(), 1);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn typed<B>(self) -> Batch<T, B, B, P>
+    pub fn answer_type<B>(self) -> Batch<T, B, B, P>
     where
         B: DeserializeOwned + JsonSchema + Send + 'static,
     {
@@ -224,16 +224,16 @@ impl<T: Send + Sync + 'static, A: Send + 'static, P> Batch<T, A, A, P> {
     /// use rowmill::Batch;
     ///
     /// let batch = Batch::over(["a", "b"]).prompt(|item| *item).worker("passthrough");
-    /// let results = batch.output(|done| format!("{}: {}", done.index, done.answer)).run_blocking()?;
+    /// let results = batch.map_answers(|done| format!("{}: {}", done.index, done.answer)).run_blocking()?;
     /// assert_eq!(results.items, ["0: a", "1: b"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn output<V, F>(self, output: F) -> Batch<T, A, V, P>
+    pub fn map_answers<V, F>(self, output: F) -> Batch<T, A, V, P>
     where
         V: Send + 'static,
         F: Fn(AnsweredItem<T, A>) -> V + Send + Sync + 'static,
     {
-        self.try_output(move |done| Ok(output(done)))
+        self.try_map_answers(move |done| Ok(output(done)))
     }
 
     /// Makes the result of an item from its answer, or returns why it cannot. In that case the item has
@@ -243,11 +243,11 @@ impl<T: Send + Sync + 'static, A: Send + 'static, P> Batch<T, A, A, P> {
     /// use rowmill::{Batch, ReturnNone};
     ///
     /// let batch = Batch::over(["1", "one"]).prompt(|item| *item).worker("passthrough");
-    /// let results = batch.try_output(|done| Ok(done.answer.parse::<u8>()?)).on_failure(ReturnNone).run_blocking()?;
+    /// let results = batch.try_map_answers(|done| Ok(done.answer.parse::<u8>()?)).on_failure(ReturnNone).run_blocking()?;
     /// assert_eq!(results.items, [Some(1), None]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn try_output<V, F>(self, output: F) -> Batch<T, A, V, P>
+    pub fn try_map_answers<V, F>(self, output: F) -> Batch<T, A, V, P>
     where
         V: Send + 'static,
         F: Fn(AnsweredItem<T, A>) -> Result<V, FunctionFailure> + Send + Sync + 'static,
@@ -314,7 +314,7 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
     ///     .prompt(|item| *item)
     ///     .worker_for(|_index, item| match *item {
     ///         "?" => Err(FunctionFailure::new("nobody knows")),
-    ///         _ => Ok(Worker::model("passthrough")),
+    ///         _ => Ok(Worker::from_model_name("passthrough")),
     ///     })
     ///     .on_failure(ReturnNone)
     ///     .run_blocking()?;
@@ -329,7 +329,7 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
         self
     }
 
-    /// Sets how failed items are handled: [`Raise`] (the default), [`ReturnNone`](super::ReturnNone) or
+    /// Sets how failed items are handled: [`StopAtFirstFailure`] (the default), [`ReturnNone`](super::ReturnNone) or
     /// [`ReturnError`](super::ReturnError).
     pub fn on_failure<Q: OnFailure>(self, _: Q) -> Batch<T, A, U, Q> {
         self.remade(|same| same)
@@ -337,7 +337,7 @@ impl<T: Send + Sync + 'static, A, U, P> Batch<T, A, U, P> {
 
     /// Writes every answer to a ledger on disk as soon as it arrives, so that nothing that was paid for
     /// is lost, whatever happens to the process.
-    pub fn ledger(mut self, folder: super::ledger::LedgerFolder) -> Self
+    pub fn ledger(mut self, folder: super::ledger::LedgerOptions) -> Self
     where
         A: Serialize + DeserializeOwned,
     {

@@ -8,7 +8,7 @@ use futures_util::{FutureExt, StreamExt};
 use rowmill_core::ports::{AnswerMapper, Observer, PromptMaker};
 use rowmill_core::redact::Redactor;
 use rowmill_core::select::{IdRule, RowSelection, RowSelector};
-use rowmill_engine::{IdCheck, RunEnd, WorkerPlan, panic_message};
+use rowmill_engine::{IdCheckPhase, RowExecutionSetup, RunOutcome, panic_message};
 use rowmill_types::{Problem, ProblemCode};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -143,7 +143,7 @@ where
         if is_function && (work.budget.is_limited() || work.agents.row_budget.is_limited()) {
             return wrong(
                 "the spending of a function is not known, so it cannot be limited",
-                "implement `Model` for it and use `Worker::own`",
+                "implement `Model` for it and use `Worker::from_model`",
             );
         }
         if work.cache.is_some() && !matches!(self.chosen, WorkerChoice::Shared(_)) {
@@ -164,7 +164,7 @@ fn control(settings: &BatchSettings, observer: Arc<dyn Observer>) -> RunControl 
         observer,
         notice: Arc::new(move |notice| {
             if let Some(hear) = &hear {
-                hear(notice.worded(LIBRARY_VOCABULARY));
+                hear(notice.with_vocabulary(LIBRARY_VOCABULARY));
             }
         }),
         stop: settings.stop.child(),
@@ -229,7 +229,7 @@ async fn carry_out<T, A, U>(
     settings: &mut BatchSettings,
     control: &RunControl,
     backpressure: &Arc<ItemBackpressure>,
-) -> Result<RunEnd, Problem>
+) -> Result<RunOutcome, Problem>
 where
     T: Send + Sync + 'static,
     A: Send + 'static,
@@ -239,7 +239,7 @@ where
     let answers = batch_workers.open_answer_cache(settings, control)?;
     // Declared before the worker, so that it is dropped after everything else that holds the store.
     let end_of_answers = AnswersEnd::of(answers.as_ref());
-    let worker = WorkerPlan {
+    let worker = RowExecutionSetup {
         answer_mapper: Some(maps.finish),
         answer_cache: answers,
         redactor,
@@ -260,7 +260,8 @@ where
         }
     };
     let is_named = !matches!(naming, ItemNaming::Place);
-    let id_check = if matches!(naming, ItemNaming::Own(_)) { IdCheck::WhileReading } else { IdCheck::Done };
+    let id_check =
+        if matches!(naming, ItemNaming::Own(_)) { IdCheckPhase::WhileReading } else { IdCheckPhase::Done };
     let backpressure = Arc::clone(backpressure);
     let source = ItemSource { pull, naming, item_table, backpressure, number: 0, pulled: Vec::new() };
     let parts = PlanParts {
@@ -275,7 +276,7 @@ where
         spent,
         ledger,
     };
-    let running = Box::pin(rowmill_engine::run_plan(settings.work.plan(parts, control)));
+    let running = Box::pin(rowmill_engine::execute_run(settings.work.plan(parts, control)));
     let end = match pump {
         None => running.await,
         Some(pump) => {

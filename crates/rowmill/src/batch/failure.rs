@@ -4,7 +4,7 @@ use std::error::Error;
 use std::fmt;
 
 use rowmill_engine::StopCause;
-use rowmill_types::{ErrorKind, Problem, RowError};
+use rowmill_types::{Problem, RowError, RowErrorKind};
 
 use super::report::BatchReport;
 
@@ -56,7 +56,7 @@ impl FunctionFailure {
         &self.message
     }
 
-    pub(super) fn row_error(self, kind: ErrorKind) -> RowError {
+    pub(super) fn row_error(self, kind: RowErrorKind) -> RowError {
         RowError::new(kind, self.message)
     }
 }
@@ -109,7 +109,7 @@ impl ItemError {
 
     /// The kind of failure; `None` for an item that was not worked on.
     #[must_use]
-    pub fn kind(&self) -> Option<ErrorKind> {
+    pub fn kind(&self) -> Option<RowErrorKind> {
         match self {
             Self::Failed { error, .. } => Some(error.kind),
             Self::NotRun { .. } => None,
@@ -131,11 +131,11 @@ impl Error for ItemError {}
 /// The error of a batch that did not give results for all items. It holds the results that there are.
 ///
 /// ```
-/// use rowmill::{Batch, BatchCause, FunctionFailure};
+/// use rowmill::{Batch, BatchFailureCause, FunctionFailure};
 ///
 /// let batch = Batch::over(["1", "x"]).worker_fn(|item| async move { Ok(item.parse::<u8>()?) });
 /// let error = batch.sequential().run_blocking().unwrap_err();
-/// assert!(matches!(error.cause(), BatchCause::Item(item) if item.index() == 1));
+/// assert!(matches!(error.cause(), BatchFailureCause::Item(item) if item.index() == 1));
 /// assert_eq!(error.partial(), [Some(1), None]);
 /// assert_eq!(error.to_string(), "item 1 failed: invalid digit found in string");
 /// ```
@@ -144,7 +144,7 @@ pub struct BatchError<U> {
 }
 
 struct BatchErrorParts<U> {
-    cause: BatchCause,
+    cause: BatchFailureCause,
     partial: Vec<Option<U>>,
     report: Option<BatchReport>,
 }
@@ -152,7 +152,7 @@ struct BatchErrorParts<U> {
 /// The reason why a batch did not give results for all items.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub enum BatchCause {
+pub enum BatchFailureCause {
     /// An item failed, and the batch raises failures.
     Item(ItemError),
     /// A limit was reached, or the batch was stopped from outside.
@@ -162,13 +162,17 @@ pub enum BatchCause {
 }
 
 impl<U> BatchError<U> {
-    pub(super) fn new(cause: BatchCause, partial: Vec<Option<U>>, report: Option<BatchReport>) -> Self {
+    pub(super) fn new(
+        cause: BatchFailureCause,
+        partial: Vec<Option<U>>,
+        report: Option<BatchReport>,
+    ) -> Self {
         Self { inner: Box::new(BatchErrorParts { cause, partial, report }) }
     }
 
     /// The reason why the batch ended.
     #[must_use]
-    pub fn cause(&self) -> &BatchCause {
+    pub fn cause(&self) -> &BatchFailureCause {
         &self.inner.cause
     }
 
@@ -205,9 +209,11 @@ impl<U> fmt::Debug for BatchError<U> {
 impl<U> fmt::Display for BatchError<U> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.inner.cause {
-            BatchCause::Item(error) => write!(out, "{error}"),
-            BatchCause::Stopped(cause) => write!(out, "the batch ended early: {}", failure_text(cause)),
-            BatchCause::Problem(problem) => {
+            BatchFailureCause::Item(error) => write!(out, "{error}"),
+            BatchFailureCause::Stopped(cause) => {
+                write!(out, "the batch ended early: {}", failure_text(cause))
+            }
+            BatchFailureCause::Problem(problem) => {
                 write!(out, "{}", problem.message)?;
                 problem.cause.iter().try_for_each(|cause| write!(out, ": {cause}"))?;
                 problem.hint.iter().try_for_each(|hint| write!(out, " ({hint})"))

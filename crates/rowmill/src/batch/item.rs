@@ -56,7 +56,7 @@ impl<T: fmt::Debug> fmt::Debug for BatchItem<T> {
 }
 
 /// An item with its answer, the argument of the function given to
-/// [`Batch::output`](super::Batch::output).
+/// [`Batch::map_answers`](super::Batch::map_answers).
 #[non_exhaustive]
 pub struct AnsweredItem<T, A> {
     /// The index of the item, counted from 0.

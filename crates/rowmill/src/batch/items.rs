@@ -7,9 +7,9 @@ use std::task::{Context, Poll, ready};
 
 use futures_util::stream::BoxStream;
 use rowmill_core::fingerprint::text_digest;
-use rowmill_core::ports::{ReadLimit, ReadPosition, RowSource};
+use rowmill_core::ports::{InputReadProgress, ReadLimit, RowSource};
 use rowmill_engine::{ReadingThread, panic_message};
-use rowmill_types::{BadRow, ErrorKind, Problem, ProblemCode, Row, SourceRow};
+use rowmill_types::{BadRow, Problem, ProblemCode, Row, RowErrorKind, RowReadResult};
 use tokio::sync::mpsc;
 
 use super::backpressure::ItemBackpressure;
@@ -146,7 +146,7 @@ impl<T: Send + Sync, A: Send, U: Send> ItemSource<T, A, U> {
                 Err(panic) => {
                     let message =
                         format!("the function that identifies items panicked: {}", panic_message(&*panic));
-                    Err(BadRow { number, kind: ErrorKind::InvalidIdField, message })
+                    Err(BadRow { number, kind: RowErrorKind::InvalidIdField, message })
                 }
             },
             // If there is no prompt, the row fails later, when its prompt is made again.
@@ -161,7 +161,11 @@ impl<T: Send + Sync, A: Send, U: Send> ItemSource<T, A, U> {
         }
     }
 
-    fn row(&mut self, pulled: PulledItem<T>, placed: &mut Vec<(u64, Arc<T>, Option<String>)>) -> SourceRow {
+    fn row(
+        &mut self,
+        pulled: PulledItem<T>,
+        placed: &mut Vec<(u64, Arc<T>, Option<String>)>,
+    ) -> RowReadResult {
         self.number += 1;
         let number = self.number;
         let item = pulled.map_err(|bad| BadRow { number, ..bad })?;
@@ -181,7 +185,7 @@ fn unreadable(panic: &str) -> Problem {
 }
 
 impl<T: Send + Sync, A: Send, U: Send> RowSource for ItemSource<T, A, U> {
-    fn read(&mut self, batch: &mut Vec<SourceRow>, room: ReadLimit) -> Result<bool, Problem> {
+    fn read(&mut self, batch: &mut Vec<RowReadResult>, room: ReadLimit) -> Result<bool, Problem> {
         let most = self.backpressure.wait_for_room(room.rows.max(1));
         if most == 0 {
             return Ok(false);
@@ -206,7 +210,7 @@ impl<T: Send + Sync, A: Send, U: Send> RowSource for ItemSource<T, A, U> {
         self.pull.poll_ready(context)
     }
 
-    fn position(&self) -> ReadPosition {
-        ReadPosition::default()
+    fn position(&self) -> InputReadProgress {
+        InputReadProgress::default()
     }
 }

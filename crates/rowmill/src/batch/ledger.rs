@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use rowmill_core::fingerprint::{RunFingerprint, text_digest};
 use rowmill_core::limits::Spend;
-use rowmill_core::ports::{InputIdentity, OpenLedger, RunLock, RunRetention};
-use rowmill_core::resume::{ResumeIndex, ResumeScope};
+use rowmill_core::ports::{InputIdentity, OpenLedger, RetainedRunParts, RunLock};
+use rowmill_core::resume::{ResumeExclusions, ResumeIndex};
 use rowmill_core::run_header::RunHeader;
 use rowmill_engine::AnswerCache;
 use rowmill_types::{Problem, ProblemCode};
@@ -26,24 +26,24 @@ use crate::work_spec::WorkSpec;
 /// items without calling the model again, and works on the others.
 ///
 /// ```
-/// use rowmill::{Batch, LedgerFolder};
+/// use rowmill::{Batch, LedgerOptions};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("ledger");
 /// let batch = |folder| Batch::over(["a"]).prompt(|item| *item).worker("passthrough").ledger(folder);
-/// assert_eq!(batch(LedgerFolder::new(&path)).run_blocking()?.report.kept, 0);
-/// assert_eq!(batch(LedgerFolder::resume(&path)).run_blocking()?.report.kept, 1);
-/// assert_eq!(batch(LedgerFolder::replace(&path)).run_blocking()?.report.kept, 0);
-/// assert!(batch(LedgerFolder::new(&path)).run_blocking().is_err());
+/// assert_eq!(batch(LedgerOptions::new(&path)).run_blocking()?.report.kept, 0);
+/// assert_eq!(batch(LedgerOptions::resume(&path)).run_blocking()?.report.kept, 1);
+/// assert_eq!(batch(LedgerOptions::overwrite(&path)).run_blocking()?.report.kept, 0);
+/// assert!(batch(LedgerOptions::new(&path)).run_blocking().is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LedgerFolder {
+pub struct LedgerOptions {
     path: PathBuf,
     existing: ExistingOutput,
 }
 
-impl LedgerFolder {
+impl LedgerOptions {
     fn of(path: impl Into<PathBuf>, existing: ExistingOutput) -> Self {
         Self { path: path.into(), existing }
     }
@@ -60,12 +60,12 @@ impl LedgerFolder {
     }
 
     /// Resumes the existing ledger, even with a different worker, instruction or type.
-    pub fn resume_changed(path: impl Into<PathBuf>) -> Self {
+    pub fn resume_accepting_changes(path: impl Into<PathBuf>) -> Self {
         Self::of(path, ExistingOutput::ResumeChanged)
     }
 
     /// Deletes the existing ledger, if there is one, and starts a new one.
-    pub fn replace(path: impl Into<PathBuf>) -> Self {
+    pub fn overwrite(path: impl Into<PathBuf>) -> Self {
         Self::of(path, ExistingOutput::Overwrite)
     }
 }
@@ -97,14 +97,14 @@ pub(super) struct WorkerIdentity {
 
 /// Opens the ledger of a batch, if it has one.
 pub(super) async fn open_batch_ledger(
-    folder: Option<LedgerFolder>,
+    folder: Option<LedgerOptions>,
     work: &WorkSpec,
     answers: Option<AnswerCache>,
     worker_identity: WorkerIdentity,
 ) -> Result<BatchStart, Problem> {
     let started = jiff::Timestamp::now();
     let run = run_id(started);
-    let Some(LedgerFolder { path, existing }) = folder else {
+    let Some(LedgerOptions { path, existing }) = folder else {
         let (resume, spent) = (ResumeIndex::default(), Spend::default());
         return Ok(BatchStart { run, ledger: NoLedger::open(), resume, spent, held: None });
     };
@@ -116,7 +116,7 @@ pub(super) async fn open_batch_ledger(
         if existing == ExistingOutput::Refuse && place.store.header()?.is_some() {
             let message = format!("`{}` has the ledger of an earlier batch", path.display());
             return Err(Problem::new(ProblemCode::OutputExists, message)
-                .hint("continue it (`LedgerFolder::resume`) or replace it (`LedgerFolder::replace`)"));
+                .hint("continue it (`LedgerOptions::resume`) or replace it (`LedgerOptions::overwrite`)"));
         }
         if let Some(answers) = answers.filter(|_| existing.resumes()) {
             restore_answers_from_ledger(&answers, &*place.store)?;
@@ -124,7 +124,7 @@ pub(super) async fn open_batch_ledger(
         let recording = QueryRecording::Unneeded;
         let beginning = match existing.resumes() {
             true => {
-                let new = NewRun { header, input: None, recording, scope: ResumeScope::default() };
+                let new = NewRun { header, input: None, recording, scope: ResumeExclusions::default() };
                 resume_run(&settings, &place, None, new).map_err(hint)?
             }
             false => {
@@ -148,7 +148,7 @@ pub(super) fn record_final_spend(held: LockedRun, spent: Spend) {
     let LockedRun { place, header, ledger, _lock } = held;
     let counted = ledger.ledger.position();
     // If this cannot be written, the amount in the ledger is safe, if not exact.
-    place.store.finish(RunHeader { spent, counted, ..header }, RunRetention::Ledger).ok();
+    place.store.finish(RunHeader { spent, counted, ..header }, RetainedRunParts::Ledger).ok();
 }
 
 /// Replaces the hint of a problem, which may name flags, by one for programs.
@@ -156,9 +156,8 @@ fn hint(problem: Problem) -> Problem {
     match problem.code {
         ProblemCode::OutputBusy => problem.hint("wait for it, or choose another folder"),
         ProblemCode::WriteFailed => problem.hint("choose another folder"),
-        ProblemCode::ChangedRun => {
-            problem.hint("restore those settings, or use `LedgerFolder::resume_changed` to mix both")
-        }
+        ProblemCode::ChangedRun => problem
+            .hint("restore those settings, or use `LedgerOptions::resume_accepting_changes` to mix both"),
         _ => problem,
     }
 }

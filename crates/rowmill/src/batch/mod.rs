@@ -33,12 +33,12 @@ mod worker;
 mod worker_function;
 
 pub use builder::{Batch, IntoPrompt};
-pub use failure::{BatchCause, BatchError, FunctionFailure, ItemError};
+pub use failure::{BatchError, BatchFailureCause, FunctionFailure, ItemError};
 pub use item::{AnsweredItem, BatchItem};
-pub use ledger::LedgerFolder;
-pub use policy::{OnFailure, Raise, ReturnError, ReturnNone};
+pub use ledger::LedgerOptions;
+pub use policy::{OnFailure, ReturnError, ReturnNone, StopAtFirstFailure};
 pub use progress::BatchProgress;
-pub use report::{BatchReport, BatchResults, FirstResult};
+pub use report::{BatchReport, BatchResults, FirstBatchResult};
 pub use stream::ResultStream;
 pub use tool_functions::StatefulTools;
 pub use tools::{OfferedTool, WorkerTools};

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use rowmill_engine::{RowWorker, RowWorkerSource, panic_message};
-use rowmill_types::{ErrorKind, Row, RowError};
+use rowmill_types::{Row, RowError, RowErrorKind};
 use tokio::sync::OnceCell;
 
 use super::builder::ChooseFn;
@@ -66,22 +66,26 @@ impl<T, A, U> PerItemWorkers<T, A, U> {
         T: Send + Sync + 'static,
     {
         let item = self.item_table.item(number);
-        let item = item.ok_or_else(|| RowError::new(ErrorKind::Internal, "the item is gone"))?;
+        let item = item.ok_or_else(|| RowError::new(RowErrorKind::Internal, "the item is gone"))?;
         let choose = Arc::clone(&self.choose);
         let choosing = self.runner.call(move || async move { choose(item_index(number), &item) }.boxed());
         match AssertUnwindSafe(choosing).catch_unwind().await {
-            Ok(chosen) => chosen.map_err(|failure| failure.row_error(ErrorKind::Function)),
+            Ok(chosen) => chosen.map_err(|failure| failure.row_error(RowErrorKind::Function)),
             Err(panic) => {
                 let message = format!("choosing the worker panicked: {}", panic_message(&*panic));
-                Err(RowError::new(ErrorKind::Function, message))
+                Err(RowError::new(RowErrorKind::Function, message))
             }
         }
     }
 
     async fn row_worker(&self, worker: Worker) -> Result<Arc<RowWorker>, RowError> {
         let failed = |problem: rowmill_types::Problem| {
-            let cause = problem.cause.map(|cause| format!(": {}", cause.with_markers())).unwrap_or_default();
-            RowError::new(ErrorKind::Function, format!("{}{cause}", problem.message.with_markers()))
+            let cause =
+                problem.cause.map(|cause| format!(": {}", cause.with_mention_markers())).unwrap_or_default();
+            RowError::new(
+                RowErrorKind::Function,
+                format!("{}{cause}", problem.message.with_mention_markers()),
+            )
         };
         if Arc::strong_count(&worker.inner) == 1 {
             // Nothing else holds this worker, so no other item can use it.

@@ -4,17 +4,17 @@ use super::failure::ItemError;
 
 /// How failed items are handled.
 ///
-/// [`Raise`], [`ReturnNone`] and [`ReturnError`] are the only implementations.
+/// [`StopAtFirstFailure`], [`ReturnNone`] and [`ReturnError`] are the only implementations.
 ///
 /// ```
-/// use rowmill::{Batch, ItemError, Raise, ReturnError, ReturnNone};
+/// use rowmill::{Batch, ItemError, StopAtFirstFailure, ReturnError, ReturnNone};
 ///
 /// let batch = || Batch::over(["1", "x"]).worker_fn(|item| async move { Ok(item.parse::<u8>()?) });
 /// let numbers: Vec<Option<u8>> = batch().on_failure(ReturnNone).run_blocking()?.items;
 /// assert_eq!(numbers, [Some(1), None]);
 /// let told: Vec<Result<u8, ItemError>> = batch().on_failure(ReturnError).run_blocking()?.items;
 /// assert!(told[1].is_err());
-/// assert!(batch().on_failure(Raise).run_blocking().is_err());
+/// assert!(batch().on_failure(StopAtFirstFailure).run_blocking().is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub trait OnFailure: sealed::Sealed + Send + 'static {
@@ -38,7 +38,7 @@ pub(super) mod sealed {
 /// The first failure ends the batch: calls in flight are finished, no further item is started, and the
 /// error holds the results so far. This is the default.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Raise;
+pub struct StopAtFirstFailure;
 
 /// A failed item has `None` as its result, and the batch continues.
 #[derive(Debug, Clone, Copy, Default)]
@@ -48,7 +48,7 @@ pub struct ReturnNone;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct ReturnError;
 
-impl OnFailure for Raise {
+impl OnFailure for StopAtFirstFailure {
     type Slot<U> = U;
 }
 
@@ -60,7 +60,7 @@ impl OnFailure for ReturnError {
     type Slot<U> = Result<U, ItemError>;
 }
 
-impl sealed::Sealed for Raise {
+impl sealed::Sealed for StopAtFirstFailure {
     const RAISES: bool = true;
 
     fn slot<U>(result: Result<U, ItemError>) -> Option<U> {

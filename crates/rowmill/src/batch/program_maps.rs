@@ -4,9 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
-use rowmill_core::ports::{AnswerMapper, AnsweredRow, MappedResult, PromptMaker, Prompting};
+use rowmill_core::ports::{AnswerMapper, AnsweredRow, PromptMaker, PromptRendering, ResultVerdict};
 use rowmill_core::record::{total_cost, total_usage};
-use rowmill_types::{ErrorKind, Row, RowError};
+use rowmill_types::{Row, RowError, RowErrorKind};
 
 use super::builder::{DecodeFn, OutputFn, PromptFn};
 use super::failure::FunctionFailure;
@@ -32,24 +32,26 @@ impl<T, A, U> fmt::Debug for PromptMap<T, A, U> {
 }
 
 impl<T: Send + Sync + 'static, A: Send, U: Send> PromptMaker for PromptMap<T, A, U> {
-    fn make_prompt(&self, row: &Row) -> Prompting {
-        let Some(prompt) = &self.prompt else { return Prompting::Done(Ok(String::new())) };
+    fn make_prompt(&self, row: &Row) -> PromptRendering {
+        let Some(prompt) = &self.prompt else { return PromptRendering::Done(Ok(String::new())) };
         if let Some(text) = self.item_table.take_prompt(row.number()) {
-            return Prompting::Done(Ok(text));
+            return PromptRendering::Done(Ok(text));
         }
-        let Some(item) = self.item_table.item(row.number()) else { return Prompting::Done(Err(gone())) };
+        let Some(item) = self.item_table.item(row.number()) else {
+            return PromptRendering::Done(Err(gone()));
+        };
         let prompt = Arc::clone(prompt);
         match self.runner.compute(move || prompt(&item)) {
-            Computed::Now(made) => Prompting::Done(made.map_err(prompt_error)),
+            Computed::Now(made) => PromptRendering::Done(made.map_err(prompt_error)),
             Computed::Later(making) => {
-                Prompting::Running(making.map(|made| made.map_err(prompt_error)).boxed())
+                PromptRendering::Running(making.map(|made| made.map_err(prompt_error)).boxed())
             }
         }
     }
 }
 
 fn prompt_error(failure: FunctionFailure) -> RowError {
-    failure.row_error(ErrorKind::Prompt)
+    failure.row_error(RowErrorKind::Prompt)
 }
 
 /// Makes results from answers.
@@ -74,14 +76,14 @@ impl<T, A, U> OutputMap<T, A, U> {
             Some(decode) => decode(finishing.result).map_err(|what| {
                 let message = format!("the answer does not match its type: {what}");
                 let raw_text = Some(finishing.result.to_owned());
-                RowError { raw_text, ..RowError::new(ErrorKind::Output, message) }
+                RowError { raw_text, ..RowError::new(RowErrorKind::Output, message) }
             }),
         }
     }
 }
 
 impl<T: Send + Sync, A: Send, U: Send> AnswerMapper for OutputMap<T, A, U> {
-    fn map_answer(&self, finishing: AnsweredRow<'_>) -> Result<MappedResult, RowError> {
+    fn map_answer(&self, finishing: AnsweredRow<'_>) -> Result<ResultVerdict, RowError> {
         let AnsweredRow { row, calls, .. } = finishing;
         let (item, in_table) = self.item_table.take_answer(row).ok_or_else(gone)?;
         let answer = self.answer(&finishing, in_table)?;
@@ -93,13 +95,13 @@ impl<T: Send + Sync, A: Send, U: Send> AnswerMapper for OutputMap<T, A, U> {
             cost: total_cost(calls),
             calls: calls.len(),
         };
-        let output = (self.output)(done).map_err(|failure| failure.row_error(ErrorKind::Output))?;
+        let output = (self.output)(done).map_err(|failure| failure.row_error(RowErrorKind::Output))?;
         let counts = self.counts.as_ref().is_none_or(|counts| counts(&output));
         self.item_table.put_output(row, output, counts);
-        Ok(if counts { MappedResult::Result } else { MappedResult::NoResult })
+        Ok(if counts { ResultVerdict::Result } else { ResultVerdict::NoResult })
     }
 }
 
 fn gone() -> RowError {
-    RowError::new(ErrorKind::Internal, "the item is gone")
+    RowError::new(RowErrorKind::Internal, "the item is gone")
 }

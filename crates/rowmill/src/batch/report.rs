@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use rowmill_core::summary::SummaryNumbers;
-use rowmill_engine::{RunEnd, StopCause};
+use rowmill_engine::{RunOutcome, StopCause};
 use rowmill_types::{Money, TokenUsage};
 
 use super::result_collector::BatchCounts;
@@ -39,7 +39,7 @@ pub struct BatchReport {
 }
 
 impl BatchReport {
-    pub(super) fn new(end: RunEnd, counts: &BatchCounts, items: u64) -> Self {
+    pub(super) fn new(end: RunOutcome, counts: &BatchCounts, items: u64) -> Self {
         let BatchCounts { ok, failed, kept, usage, cost, .. } = *counts;
         let cancelled = end.unknown_rows;
         Self {
@@ -107,14 +107,14 @@ impl<'a, S> IntoIterator for &'a BatchResults<S> {
 /// The first result of a batch.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct FirstResult<U> {
+pub struct FirstBatchResult<U> {
     /// The index of the item, counted from 0, and its result; `None` if no item had one.
     pub result: Option<(usize, U)>,
     /// The report of the batch, including items that were cancelled or never started.
     pub report: BatchReport,
 }
 
-impl<U> FirstResult<U> {
+impl<U> FirstBatchResult<U> {
     pub(super) fn new(result: Option<(usize, U)>, report: BatchReport) -> Self {
         Self { result, report }
     }

@@ -26,16 +26,16 @@ pub(super) enum ResultOutlet<U> {
     /// To a receiver that takes them one by one, in the order in which items end.
     Channel(mpsc::UnboundedSender<DeliveredResult<U>>),
     /// Only the first result is wanted.
-    First(Arc<Mutex<FirstResultState<U>>>),
+    First(Arc<Mutex<FirstBatchResultState<U>>>),
 }
 
 /// The first result, and the first failure in case it is raised.
-pub(super) struct FirstResultState<U> {
+pub(super) struct FirstBatchResultState<U> {
     pub(super) result: Option<(usize, U)>,
     pub(super) failure: Option<ItemError>,
 }
 
-impl<U> FirstResultState<U> {
+impl<U> FirstBatchResultState<U> {
     pub(super) fn none() -> Self {
         Self { result: None, failure: None }
     }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use rowmill_core::agent::{AgentDefinition, AgentGraph, AgentKind, AgentSettings, system_instruction};
 use rowmill_core::fingerprint::text_digest;
-use rowmill_core::limits::{BudgetLimits, MinuteLimits, PaceMode, Parallelism, RunShareSettings};
+use rowmill_core::limits::{BudgetLimits, CallParallelism, MinuteLimits, PaceMode, RunPaceSettings};
 use rowmill_core::ports::{Model, ToolHost};
 use rowmill_core::redact::Redactor;
 use rowmill_core::validate::ResultSchema;
 use rowmill_engine::{
-    EndpointKey, EndpointSettings, ModelEndpoint, OnQuota, RoleModels, RowWorker, SharedLimits, ToolAccess,
+    CallGateSettings, EndpointKey, ModelEndpoint, ModelRoleEndpoints, OnQuota, RowWorker, SharedLimits,
+    ToolSetup,
 };
 use rowmill_http::HttpClient;
 use rowmill_types::{AttachmentRules, Money, Problem, ProblemCode, ToolSpec};
@@ -23,7 +24,7 @@ use crate::agent_options::AgentOptions;
 use crate::agents::{AgentSetup, AgentSetupSettings, set_up_agents, with_fast_agent_config};
 use crate::control::RunControl;
 use crate::endpoints::{ModelEndpoints, ModelFactory, ModelRequest, ProviderAccess};
-use crate::spec::VariableOptions;
+use crate::spec::InstructionVariableOptions;
 use crate::texts::load_cards;
 use crate::work_spec::WorkSpec;
 
@@ -90,7 +91,10 @@ impl WorkerContext {
                     model_given: model.is_some(),
                     ..self.work.agents.clone()
                 };
-                let variables = VariableOptions { pairs: variables.clone(), ..VariableOptions::default() };
+                let variables = InstructionVariableOptions {
+                    pairs: variables.clone(),
+                    ..InstructionVariableOptions::default()
+                };
                 let model = model.clone().unwrap_or_default();
                 self.of_cards(inner, WorkSpec { agents: flags, model, ..self.work.clone() }, &variables).await
             }
@@ -102,12 +106,12 @@ impl WorkerContext {
         &self,
         inner: &WorkerParts,
         work: WorkSpec,
-        variables: &VariableOptions,
+        variables: &InstructionVariableOptions,
     ) -> Result<ReadyWorker, Problem> {
         if inner.instruction.is_some() || inner.tools.is_some() {
             let message = "an agent card defines its own instruction and tools";
             return Err(Problem::new(ProblemCode::InvalidCard, message)
-                .hint("add them to the card, or use `Worker::model`"));
+                .hint("add them to the card, or use `Worker::from_model_name`"));
         }
         if inner.key.is_some() || inner.base_url.is_some() {
             let message = "an agent card defines its own connection to the provider";
@@ -169,7 +173,7 @@ impl WorkerContext {
             name = model;
         }
         let result_limit = self.work.agents.tool_result_limit;
-        let tools = host.map(|host| ToolAccess { host, hooks: None, result_limit });
+        let tools = host.map(|host| ToolSetup { host, hooks: None, result_limit });
         let row_worker = Arc::new(RowWorker { graph: Arc::new(graph), model_roles, tools });
         Ok(ReadyWorker { row_worker, name, identity, given })
     }
@@ -188,7 +192,7 @@ impl WorkerContext {
         };
         let files = AttachmentRules { kinds: Vec::new(), max_total: 0, max_count: 0 };
         Ok(ResolvedModel {
-            model_role: RoleModels { endpoints: vec![Arc::new(endpoint)], files },
+            model_role: ModelRoleEndpoints { endpoints: vec![Arc::new(endpoint)], files },
             model,
             identity: own,
         })
@@ -217,7 +221,7 @@ impl WorkerContext {
         let ModelEndpoints { model, endpoints, identity, rules, secrets } = maker.endpoints(&asks)?;
         self.redactor.add_secrets(&secrets)?;
         Ok(ResolvedModel {
-            model_role: RoleModels { endpoints, files: rules },
+            model_role: ModelRoleEndpoints { endpoints, files: rules },
             model: model.to_string(),
             identity,
         })
@@ -232,7 +236,7 @@ impl WorkerContext {
         for limits in [self.work.budget, self.work.agents.row_budget] {
             check_own_budget(limits, name, inner)?;
         }
-        let share = RunShareSettings {
+        let share = RunPaceSettings {
             parallel: self.work.parallel,
             pace: self.work.pace,
             rates: self.work.rates,
@@ -241,7 +245,7 @@ impl WorkerContext {
             priming: false,
             max_outage: self.work.max_outage,
         };
-        let settings = EndpointSettings { share, on_quota: self.work.on_quota };
+        let settings = CallGateSettings { share, on_quota: self.work.on_quota };
         let key =
             EndpointKey { provider: format!("own {name}"), account: String::new(), model: name.to_owned() };
         Ok(ModelEndpoint {
@@ -261,7 +265,7 @@ impl WorkerContext {
 
 /// A model role, with the name and the identity of its model.
 struct ResolvedModel {
-    model_role: RoleModels,
+    model_role: ModelRoleEndpoints,
     model: String,
     identity: String,
 }
@@ -298,10 +302,10 @@ const ANY_NUMBER: usize = 1 << 30;
 pub(super) fn function_row_worker(model: Arc<dyn Model>, keeps_answers: bool) -> Result<RowWorker, Problem> {
     let anything =
         keeps_answers.then(|| ResultSchema::parse("{}", "the answers of a function")).transpose()?;
-    let share = RunShareSettings {
+    let share = RunPaceSettings {
         // The batch limits the number of items at once, and a function of this process needs no probing
         // with a few calls first, as a provider does.
-        parallel: Parallelism::AtMost(ANY_NUMBER),
+        parallel: CallParallelism::AtMost(ANY_NUMBER),
         pace: PaceMode::Off,
         rates: MinuteLimits::default(),
         max_output: None,
@@ -310,7 +314,7 @@ pub(super) fn function_row_worker(model: Arc<dyn Model>, keeps_answers: bool) ->
         // A function in this process never has an outage.
         max_outage: Duration::ZERO,
     };
-    let settings = EndpointSettings { share, on_quota: OnQuota::Stop };
+    let settings = CallGateSettings { share, on_quota: OnQuota::Stop };
     let key = EndpointKey { provider: String::new(), account: String::new(), model: String::new() };
     let endpoint = ModelEndpoint {
         name: "function".into(),
@@ -324,7 +328,7 @@ pub(super) fn function_row_worker(model: Arc<dyn Model>, keeps_answers: bool) ->
         identity: String::new(),
     };
     let files = AttachmentRules { kinds: Vec::new(), max_total: 0, max_count: 0 };
-    let model_roles = vec![RoleModels { endpoints: vec![Arc::new(endpoint)], files }];
+    let model_roles = vec![ModelRoleEndpoints { endpoints: vec![Arc::new(endpoint)], files }];
     Ok(RowWorker { graph: Arc::new(AgentGraph::single_agent(anything, 0)?), model_roles, tools: None })
 }
 

@@ -7,11 +7,11 @@ use rowmill_types::{Problem, ProblemCode};
 use super::backpressure::ItemBackpressure;
 use super::builder::Batch;
 use super::drive::{BatchDrive, BatchEnd};
-use super::failure::{BatchCause, BatchError, ItemError};
+use super::failure::{BatchError, BatchFailureCause, ItemError};
 use super::policy::OnFailure;
 use super::program_maps::AcceptFn;
-use super::report::{BatchReport, BatchResults, FirstResult};
-use super::result_collector::{FirstResultState, ResultOutlet, ResultSlot, lock_unpoisoned};
+use super::report::{BatchReport, BatchResults, FirstBatchResult};
+use super::result_collector::{FirstBatchResultState, ResultOutlet, ResultSlot, lock_unpoisoned};
 use super::vocabulary::LIBRARY_VOCABULARY;
 use rowmill_engine::StopCause;
 
@@ -41,7 +41,7 @@ where
     ///
     /// # Errors
     ///
-    /// The batch could not start, or no further item could have succeeded. With [`Raise`](super::Raise)
+    /// The batch could not start, or no further item could have succeeded. With [`StopAtFirstFailure`](super::StopAtFirstFailure)
     /// also: an item failed, a limit was reached, or the batch was stopped. The error holds the results
     /// so far.
     pub async fn run(self) -> Result<BatchResults<P::Slot<U>>, BatchError<U>> {
@@ -87,7 +87,7 @@ where
     /// use rowmill::Batch;
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// let first = Batch::over(1..1_000).worker_fn(|item| async move { Ok(*item) }).first().await?;
+    /// let first = Batch::over(1..1_000).worker_fn(|item| async move { Ok(*item) }).run_until_first_result().await?;
     /// let (index, number) = first.result.ok_or("no item had a result")?;
     /// assert_eq!(index + 1, number);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -97,9 +97,9 @@ where
     ///
     /// # Errors
     ///
-    /// As [`Batch::run`]. With [`Raise`](super::Raise) an item that fails before the first result
+    /// As [`Batch::run`]. With [`StopAtFirstFailure`](super::StopAtFirstFailure) an item that fails before the first result
     /// ends the batch.
-    pub async fn first(self) -> Result<FirstResult<U>, BatchError<U>> {
+    pub async fn run_until_first_result(self) -> Result<FirstBatchResult<U>, BatchError<U>> {
         self.first_counting(None).await
     }
 
@@ -111,7 +111,7 @@ where
     ///
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let batch = Batch::over(1..1_000).worker_fn(|item| async move { Ok(*item) });
-    /// let first = batch.first_where(|number| number % 7 == 0).await?;
+    /// let first = batch.run_until_matching_result(|number| number % 7 == 0).await?;
     /// assert!(first.result.is_some_and(|(_, number)| number % 7 == 0));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
@@ -120,16 +120,16 @@ where
     ///
     /// # Errors
     ///
-    /// As [`Batch::first`].
-    pub async fn first_where<F>(self, counts: F) -> Result<FirstResult<U>, BatchError<U>>
+    /// As [`Batch::run_until_first_result`].
+    pub async fn run_until_matching_result<F>(self, counts: F) -> Result<FirstBatchResult<U>, BatchError<U>>
     where
         F: Fn(&U) -> bool + Send + Sync + 'static,
     {
         self.first_counting(Some(Arc::new(counts))).await
     }
 
-    async fn first_counting(self, counts: Option<AcceptFn<U>>) -> Result<FirstResult<U>, BatchError<U>> {
-        let first = Arc::new(Mutex::new(FirstResultState::none()));
+    async fn first_counting(self, counts: Option<AcceptFn<U>>) -> Result<FirstBatchResult<U>, BatchError<U>> {
+        let first = Arc::new(Mutex::new(FirstBatchResultState::none()));
         let drive = BatchDrive {
             outlet: ResultOutlet::First(Arc::clone(&first)),
             backpressure: self.backpressure(false),
@@ -138,13 +138,13 @@ where
             counts,
         };
         let BatchEnd { report, .. } = Box::pin(self.drive(drive)).await.map_err(not_started_error)?;
-        let FirstResultState { result, failure } =
-            std::mem::replace(&mut *lock_unpoisoned(&first), FirstResultState::none());
+        let FirstBatchResultState { result, failure } =
+            std::mem::replace(&mut *lock_unpoisoned(&first), FirstBatchResultState::none());
         match error_cause::<P>(&report, failure.as_ref(), true) {
             // The wanted result is there, whatever happened to other items.
-            Some(_) if result.is_some() => Ok(FirstResult::new(result, report)),
+            Some(_) if result.is_some() => Ok(FirstBatchResult::new(result, report)),
             Some(cause) => Err(BatchError::new(cause, Vec::new(), Some(report))),
-            None => Ok(FirstResult::new(result, report)),
+            None => Ok(FirstBatchResult::new(result, report)),
         }
     }
 
@@ -159,22 +159,22 @@ pub(super) fn error_cause<P: OnFailure>(
     report: &BatchReport,
     failure: Option<&ItemError>,
     complete: bool,
-) -> Option<BatchCause> {
+) -> Option<BatchFailureCause> {
     match &report.stopped {
-        Some(StopCause::Problem(problem)) => Some(BatchCause::Problem(problem.clone())),
+        Some(StopCause::Problem(problem)) => Some(BatchFailureCause::Problem(problem.clone())),
         _ if !P::RAISES => None,
         Some(StopCause::FirstResult) => None,
         Some(StopCause::MaxErrors(_)) | None => match failure {
-            Some(failure) => Some(BatchCause::Item(failure.clone())),
+            Some(failure) => Some(BatchFailureCause::Item(failure.clone())),
             None if complete => None,
-            None => Some(BatchCause::Problem(internal_problem())),
+            None => Some(BatchFailureCause::Problem(internal_problem())),
         },
-        Some(cause) => Some(BatchCause::Stopped(cause.clone())),
+        Some(cause) => Some(BatchFailureCause::Stopped(cause.clone())),
     }
 }
 
 pub(super) fn not_started_error<U>(problem: Problem) -> BatchError<U> {
-    BatchError::new(BatchCause::Problem(problem.with_vocabulary(LIBRARY_VOCABULARY)), Vec::new(), None)
+    BatchError::new(BatchFailureCause::Problem(problem.with_vocabulary(LIBRARY_VOCABULARY)), Vec::new(), None)
 }
 
 pub(super) fn internal_problem() -> Problem {

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::limits::{BudgetLimits, MinuteLimits, PaceMode, Parallelism};
+use rowmill_core::limits::{BudgetLimits, CallParallelism, MinuteLimits, PaceMode};
 use rowmill_core::ports::Durability;
 use rowmill_engine::{ErrorRateLimit, OnQuota, SharedLimits, StopHandle};
 use rowmill_types::Money;
 
 use super::builder::Batch;
-use super::ledger::LedgerFolder;
+use super::ledger::LedgerOptions;
 use super::result_collector::BatchCallbacks;
 use crate::control::RunNotice;
 use crate::environment::RunEnvironment;
@@ -25,7 +25,7 @@ pub(super) struct BatchSettings {
     pub(super) concurrency: Option<usize>,
     /// The number of items per group, if items are worked on in groups.
     pub(super) batch_size: Option<usize>,
-    pub(super) ledger: Option<LedgerFolder>,
+    pub(super) ledger: Option<LedgerOptions>,
     pub(super) hooks: BatchCallbacks,
     pub(super) notice: Option<Arc<dyn Fn(RunNotice) + Send + Sync>>,
     pub(super) stop: StopHandle,
@@ -88,12 +88,12 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     /// ```
     /// use rowmill::Batch;
     ///
-    /// let batch = Batch::over(0..10).worker_fn(|item| async move { Ok(*item) }).batches_of(4);
+    /// let batch = Batch::over(0..10).worker_fn(|item| async move { Ok(*item) }).item_group_size(4);
     /// assert_eq!(batch.run_blocking()?.items.len(), 10);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn batches_of(mut self, items: usize) -> Self {
+    pub fn item_group_size(mut self, items: usize) -> Self {
         self.settings.batch_size = Some(items);
         self
     }
@@ -107,12 +107,12 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     ///
     /// let account = SharedLimits::default();
     /// for items in [["a", "b"], ["c", "d"]] {
-    ///     Batch::over(items).prompt(|item| *item).worker("passthrough").limits(&account).run_blocking()?;
+    ///     Batch::over(items).prompt(|item| *item).worker("passthrough").shared_limits(&account).run_blocking()?;
     /// }
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn limits(mut self, limits: &SharedLimits) -> Self {
+    pub fn shared_limits(mut self, limits: &SharedLimits) -> Self {
         self.settings.limits = limits.clone();
         self
     }
@@ -127,14 +127,14 @@ impl<T, A, U, P> Batch<T, A, U, P> {
 
     /// Sets limits per minute that the provider does not report.
     #[must_use]
-    pub fn rates(mut self, rates: MinuteLimits) -> Self {
+    pub fn minute_limits(mut self, rates: MinuteLimits) -> Self {
         self.settings.work.rates = rates;
         self
     }
 
     /// Sets whether to respect the limits that the provider reports.
     #[must_use]
-    pub fn pace(mut self, pace: PaceMode) -> Self {
+    pub fn pace_mode(mut self, pace: PaceMode) -> Self {
         self.settings.work.pace = pace;
         self
     }
@@ -190,7 +190,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
 
     /// Limits the tokens of this batch, including resumes. No call is sent that could exceed the limit.
     #[must_use]
-    pub fn max_tokens(mut self, most: u64) -> Self {
+    pub fn max_total_tokens(mut self, most: u64) -> Self {
         self.settings.work.budget.tokens = Some(most);
         self
     }
@@ -261,13 +261,13 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     ///
     /// let stop = StopHandle::default();
     /// let enough = stop.clone();
-    /// let batch = Batch::over(1..).worker_fn(|item| async move { Ok(*item) }).stop(&stop);
+    /// let batch = Batch::over(1..).worker_fn(|item| async move { Ok(*item) }).stop_handle(&stop);
     /// let batch = batch.on_progress(move |progress| if progress.ok >= 100 { enough.drain() });
     /// assert!(batch.on_failure(ReturnNone).run_blocking()?.report.ok >= 100);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
-    pub fn stop(mut self, stop: &StopHandle) -> Self {
+    pub fn stop_handle(mut self, stop: &StopHandle) -> Self {
         self.settings.stop = stop.clone();
         self
     }
@@ -353,7 +353,7 @@ impl<T, A, U, P> Batch<T, A, U, P> {
     /// too. This has an effect only with a ledger, and takes a few milliseconds for each group of
     /// answers.
     #[must_use]
-    pub fn durable(mut self) -> Self {
+    pub fn sync_to_disk(mut self) -> Self {
         self.settings.work.durability = Durability::Power;
         self
     }
@@ -368,12 +368,12 @@ impl<T, A, U, P> Batch<T, A, U, P> {
 
 impl BatchSettings {
     /// How many items are worked on at once.
-    pub(super) fn parallel(&self, is_function: bool) -> Parallelism {
+    pub(super) fn parallel(&self, is_function: bool) -> CallParallelism {
         match (self.concurrency, self.batch_size) {
-            (Some(items), Some(batch)) => Parallelism::AtMost(items.min(batch)),
-            (Some(items), None) | (None, Some(items)) => Parallelism::AtMost(items),
-            (None, None) if is_function => Parallelism::AtMost(FUNCTIONS_AT_ONCE),
-            (None, None) => Parallelism::Auto,
+            (Some(items), Some(batch)) => CallParallelism::AtMost(items.min(batch)),
+            (Some(items), None) | (None, Some(items)) => CallParallelism::AtMost(items),
+            (None, None) if is_function => CallParallelism::AtMost(FUNCTIONS_AT_ONCE),
+            (None, None) => CallParallelism::Auto,
         }
     }
 }

@@ -54,7 +54,7 @@ impl<S: Send + Sync + 'static> StatefulTools<S> {
         F: Fn(Arc<S>, A) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, FunctionFailure>> + Send + 'static,
     {
-        self.add_tool(OfferedTool::for_arguments::<A>(name, description), function)
+        self.add_tool(OfferedTool::from_argument_type::<A>(name, description), function)
     }
 
     /// Adds an async function with the settings of an [`OfferedTool`], as [`WorkerTools::add_tool`] does.

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use tokio::sync::Barrier;
 
 use super::*;
-use crate::batch::{Batch, BatchCause, ItemError, ReturnError, Worker};
+use crate::batch::{Batch, BatchFailureCause, ItemError, ReturnError, Worker};
 use rowmill_testkit::conformance::{AfterRelease, CountingTool, ToolCase, ToolFacts, check_tool_host};
-use rowmill_types::{ErrorKind, Problem};
+use rowmill_types::{Problem, RowErrorKind};
 
 #[derive(Deserialize, JsonSchema)]
 struct Word {
@@ -20,7 +20,7 @@ struct Nothing {}
 
 /// A model that calls the tools that the prompt names and answers with their results.
 fn caller(tools: impl Into<WorkerTools>) -> Worker {
-    Worker::model("passthrough").tools(tools)
+    Worker::from_model_name("passthrough").tools(tools)
 }
 
 fn call(tool: &str, arguments: &str) -> String {
@@ -35,7 +35,7 @@ async fn answer(tools: impl Into<WorkerTools>, prompt: String) -> Result<String,
 async fn problem(tools: impl Into<WorkerTools>) -> Problem {
     let error = Batch::over([""]).prompt(|_| "").worker(caller(tools)).run().await.unwrap_err();
     match error.cause() {
-        BatchCause::Problem(problem) => problem.clone(),
+        BatchFailureCause::Problem(problem) => problem.clone(),
         other => panic!("the batch ended with {other:?}"),
     }
 }
@@ -107,7 +107,7 @@ async fn a_result_ends_the_item_without_asking_the_model_again() {
         Ok(ToolOutput::final_result(format!("<{}>", word.word)))
     });
     let batch = Batch::over([call("done", r#"{"word": "yes"}"#)]).prompt(String::clone).worker(caller(tools));
-    let results = batch.output(|done| (done.answer, done.calls)).run().await.unwrap();
+    let results = batch.map_answers(|done| (done.answer, done.calls)).run().await.unwrap();
     assert_eq!(results.items, [("<yes>".to_owned(), 1)]);
 }
 
@@ -121,7 +121,7 @@ async fn failures_are_reported_to_the_model() {
                 })
                 .add_function("never", "", |_: Nothing| async { Ok(ToolOutput::error("not today")) })
                 .add_tool(
-                    OfferedTool::for_arguments::<Nothing>("slow", "").timeout(Duration::from_millis(1)),
+                    OfferedTool::from_argument_type::<Nothing>("slow", "").timeout(Duration::from_millis(1)),
                     |_: Nothing| std::future::pending::<Result<String, FunctionFailure>>(),
                 )
         };
@@ -185,7 +185,7 @@ async fn a_panic_of_a_function_or_of_the_maker_of_its_state_is_the_failure_of_th
         .on_failure(ReturnError);
     let results = batch.run().await.unwrap().items;
     let reported: Vec<_> = results.iter().map(|result| result.as_deref().map_err(ItemError::kind)).collect();
-    let internal = Err(Some(ErrorKind::Internal));
+    let internal = Err(Some(RowErrorKind::Internal));
     assert_eq!(reported, [Ok("a"), internal, internal, Ok("d")]);
 }
 
@@ -228,7 +228,8 @@ impl ToolHost for Closing {
 #[tokio::test]
 async fn a_host_that_the_workers_of_items_share_is_closed_once_at_the_end() {
     let host = Closing::default();
-    let tools = WorkerTools::from_host(host.clone(), vec![OfferedTool::for_arguments::<Nothing>("ask", "")]);
+    let tools =
+        WorkerTools::from_host(host.clone(), vec![OfferedTool::from_argument_type::<Nothing>("ask", "")]);
     let batch = Batch::over(0..3)
         .prompt(|_| call("ask", ""))
         .worker_for(move |_, _| Ok(caller(tools.clone())))
@@ -239,11 +240,13 @@ async fn a_host_that_the_workers_of_items_share_is_closed_once_at_the_end() {
 
 #[tokio::test]
 async fn functions_and_hosts_can_be_mixed() {
-    let own =
-        WorkerTools::from_host(Closing::default(), vec![OfferedTool::for_arguments::<Nothing>("ask", "")]);
+    let own = WorkerTools::from_host(
+        Closing::default(),
+        vec![OfferedTool::from_argument_type::<Nothing>("ask", "")],
+    );
     let per_item = WorkerTools::per_item(
         |_| Closing::default(),
-        vec![OfferedTool::for_arguments::<Nothing>("again", "")],
+        vec![OfferedTool::from_argument_type::<Nothing>("again", "")],
     );
     let tools = own.and(counting()).and(per_item);
     let prompt = ["ask", "count", "again"].map(|tool| call(tool, "")).join("\n");
@@ -252,7 +255,9 @@ async fn functions_and_hosts_can_be_mixed() {
 
 #[tokio::test]
 async fn what_a_worker_of_cards_cannot_say_is_a_problem() {
-    for worker in [Worker::card("card.md").key("k"), Worker::card("card.md").base_url("http://localhost")] {
+    for worker in
+        [Worker::from_card("card.md").key("k"), Worker::from_card("card.md").base_url("http://localhost")]
+    {
         let error = Batch::over([()]).prompt(|()| "").worker(worker).run().await.unwrap_err();
         assert!(error.to_string().contains("its own connection to the provider"), "{error}");
     }

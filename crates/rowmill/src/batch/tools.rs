@@ -5,10 +5,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::agent::{AgentTool, ToolRouting};
+use rowmill_core::agent::{AgentGraphTool, ToolCallAction};
 use rowmill_core::ports::ToolHost;
 use rowmill_core::validate::ResultSchema;
-use rowmill_tools::{CombinedToolHost as Router, HostedNames};
+use rowmill_tools::{CombinedToolHost as Router, HostToolNames};
 use rowmill_types::{Problem, ProblemCode, ToolOutput, ToolSpec};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -28,7 +28,7 @@ pub struct OfferedTool {
     spec: ToolSpec,
     idempotent: bool,
     timeout: Duration,
-    route: ToolRouting,
+    route: ToolCallAction,
 }
 
 impl OfferedTool {
@@ -36,7 +36,7 @@ impl OfferedTool {
     /// must be an object.
     pub fn new(name: impl Into<String>, description: impl Into<String>, schema: serde_json::Value) -> Self {
         let spec = ToolSpec { name: name.into(), description: Some(description.into()), schema };
-        Self { spec, idempotent: false, timeout: TIMEOUT, route: ToolRouting::Call }
+        Self { spec, idempotent: false, timeout: TIMEOUT, route: ToolCallAction::Call }
     }
 
     /// A tool whose arguments have the type `A`, a struct. The model receives its JSON Schema,
@@ -51,11 +51,14 @@ impl OfferedTool {
     ///     customer: u32,
     /// }
     ///
-    /// let tool = OfferedTool::for_arguments::<LookUp>("look_up", "Finds a customer.");
+    /// let tool = OfferedTool::from_argument_type::<LookUp>("look_up", "Finds a customer.");
     /// let schema = tool.schema();
     /// assert_eq!(schema["properties"]["customer"]["description"], "The number on the invoice.");
     /// ```
-    pub fn for_arguments<A: JsonSchema>(name: impl Into<String>, description: impl Into<String>) -> Self {
+    pub fn from_argument_type<A: JsonSchema>(
+        name: impl Into<String>,
+        description: impl Into<String>,
+    ) -> Self {
         let schema = schemars::SchemaGenerator::default().into_root_schema_for::<A>();
         Self::new(name, description, schema.to_value())
     }
@@ -63,7 +66,7 @@ impl OfferedTool {
     /// Declares that the tool may run twice for one call: it is run again if it is unknown whether it
     /// ran.
     #[must_use]
-    pub fn idempotent(mut self) -> Self {
+    pub fn mark_idempotent(mut self) -> Self {
         self.idempotent = true;
         self
     }
@@ -77,8 +80,8 @@ impl OfferedTool {
 
     /// Makes the output of the tool the answer; the model is not called again.
     #[must_use]
-    pub fn gives_answer(mut self) -> Self {
-        self.route = ToolRouting::Passthrough;
+    pub fn use_output_as_answer(mut self) -> Self {
+        self.route = ToolCallAction::Passthrough;
         self
     }
 
@@ -94,7 +97,7 @@ impl OfferedTool {
         &self.spec.schema
     }
 
-    fn tool(&self) -> Result<AgentTool, Problem> {
+    fn tool(&self) -> Result<AgentGraphTool, Problem> {
         let ToolSpec { name, schema, .. } = &self.spec;
         let usual = |letter: char| letter.is_ascii_alphanumeric() || "_-".contains(letter);
         if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(usual) {
@@ -107,7 +110,7 @@ impl OfferedTool {
             return Err(Problem::new(ProblemCode::Usage, message)
                 .hint("make them a struct with named fields, or a schema with `\"type\": \"object\"`"));
         }
-        Ok(AgentTool {
+        Ok(AgentGraphTool {
             spec: self.spec.clone(),
             host_name: name.clone(),
             arguments: Some(ResultSchema::parse(&schema.to_string(), name)?),
@@ -154,7 +157,7 @@ struct ToolGroup {
 /// // The built-in model `passthrough` calls the tool that the prompt names.
 /// let results = Batch::over([7, 8])
 ///     .prompt(|id| format!(r#"***CALL_TOOL look_up {{"id": {id}}}"#))
-///     .worker(Worker::model("passthrough").tools(tools))
+///     .worker(Worker::from_model_name("passthrough").tools(tools))
 ///     .run_blocking()?;
 /// assert_eq!(results.items, ["customer 7 lives in Bergen", "customer 8 lives in Bergen"]);
 /// # Ok::<(), rowmill::BatchError<String>>(())
@@ -195,7 +198,7 @@ impl WorkerTools {
         F: Fn(A) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<R, FunctionFailure>> + Send + 'static,
     {
-        self.add_tool(OfferedTool::for_arguments::<A>(name, description), function)
+        self.add_tool(OfferedTool::from_argument_type::<A>(name, description), function)
     }
 
     /// Adds an async function with the settings of an [`OfferedTool`]: its own timeout, another schema,
@@ -210,9 +213,9 @@ impl WorkerTools {
     ///     url: String,
     /// }
     ///
-    /// let offered = OfferedTool::for_arguments::<Page>("read_page", "Reads a page.")
+    /// let offered = OfferedTool::from_argument_type::<Page>("read_page", "Reads a page.")
     ///     .timeout(Duration::from_secs(5))
-    ///     .idempotent();
+    ///     .mark_idempotent();
     /// let tools = WorkerTools::none().add_tool(offered, |page: Page| async move { Ok(page.url) });
     /// # drop(tools);
     /// ```
@@ -248,7 +251,7 @@ impl WorkerTools {
     /// );
     /// let results = Batch::over(["***CALL_TOOL count\n***CALL_TOOL count"; 2])
     ///     .prompt(|item| *item)
-    ///     .worker(Worker::model("passthrough").tools(tools))
+    ///     .worker(Worker::from_model_name("passthrough").tools(tools))
     ///     .run_blocking()?;
     /// for told in results {
     ///     assert!(told.contains("call 1") && told.contains("call 2"), "{told}");
@@ -287,7 +290,7 @@ impl WorkerTools {
     /// }
     ///
     /// let offered = OfferedTool::new("place", "Tells the place.", serde_json::json!({"type": "object"}));
-    /// let worker = Worker::model("passthrough").tools(WorkerTools::per_item(Seat, vec![offered]));
+    /// let worker = Worker::from_model_name("passthrough").tools(WorkerTools::per_item(Seat, vec![offered]));
     /// let batch = Batch::over(["***CALL_TOOL place"; 2]).prompt(|item| *item).worker(worker);
     /// assert_eq!(batch.run_blocking()?.items, ["0", "1"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -352,7 +355,7 @@ impl WorkerTools {
         let tools = self.offered().map(OfferedTool::tool).collect::<Result<_, _>>()?;
         let (mut hosts, mut given) = (Vec::new(), Vec::new());
         for ToolGroup { offered, host } in &self.sets {
-            let names = offered.iter().map(|tool| HostedNames::Exact(tool.spec.name.clone())).collect();
+            let names = offered.iter().map(|tool| HostToolNames::Exact(tool.spec.name.clone())).collect();
             let host = match host {
                 HostSource::Made(make) => make(),
                 HostSource::Given(host) => {
@@ -373,7 +376,7 @@ impl WorkerTools {
 
 /// Tools that are set up for a batch.
 pub(super) struct ReadyTools {
-    pub(super) tools: Vec<AgentTool>,
+    pub(super) tools: Vec<AgentGraphTool>,
     pub(super) specs: Vec<ToolSpec>,
     /// Runs the calls. Closing it leaves open the hosts that the program passed in.
     pub(super) host: Arc<dyn ToolHost>,

@@ -1,6 +1,6 @@
 //! How messages to programs name settings: by the methods that set them.
 
-use rowmill_types::{ActionMention, Setting, SettingMention, SettingVocabulary, SuggestedAction};
+use rowmill_types::{Setting, SettingMention, SettingVocabulary, SuggestedAction, SuggestedActionMention};
 
 /// The vocabulary of the library.
 pub(super) const LIBRARY_VOCABULARY: SettingVocabulary = SettingVocabulary { name_settings, describe_action };
@@ -21,36 +21,36 @@ fn name_settings(mention: &SettingMention) -> String {
         }
         names.push(name);
     }
-    names.iter().map(|name| mention.quote(name)).collect::<Vec<_>>().join(" and ")
+    names.iter().map(|name| mention.quote_name(name)).collect::<Vec<_>>().join(" and ")
 }
 
 /// The method that sets something, if batches have one.
 #[expect(clippy::too_many_lines, reason = "a table with a line for each setting")]
 fn method(setting: Setting) -> Option<&'static str> {
     Some(match setting {
-        Setting::AcceptChanges => "LedgerFolder::resume_changed",
+        Setting::AcceptChanges => "LedgerOptions::resume_accepting_changes",
         Setting::Agent => "Worker::agent",
-        Setting::AgentCard => "Worker::card",
+        Setting::AgentCard => "Worker::from_card",
         Setting::Cache => "Batch::cache",
         Setting::Deadline => "Batch::deadline",
         Setting::Id | Setting::IdField => "Batch::id",
         Setting::Instruction => "Worker::instruction",
-        Setting::JsonSchema => "Batch::typed",
+        Setting::JsonSchema => "Batch::answer_type",
         Setting::KeepGoing => "Batch::stop_on_same_failure",
         Setting::MaxCost => "Batch::max_cost",
         Setting::MaxErrors => "Batch::max_errors",
         Setting::MaxOutage => "Batch::max_outage",
         Setting::MaxRowCost | Setting::MaxRowTokens => "Batch::item_budget",
-        Setting::MaxTokens => "Batch::max_tokens",
-        Setting::Model => "Worker::model",
+        Setting::MaxTokens => "Batch::max_total_tokens",
+        Setting::Model => "Worker::from_model_name",
         Setting::OnQuota => "Batch::on_quota",
-        Setting::Overwrite => "LedgerFolder::replace",
+        Setting::Overwrite => "LedgerOptions::overwrite",
         Setting::Parallel => "Batch::concurrency",
         Setting::Prompt | Setting::Template => "Batch::prompt",
         Setting::Repairs => "Batch::repairs",
-        Setting::Resume => "LedgerFolder::resume",
+        Setting::Resume => "LedgerOptions::resume",
         Setting::RowTimeout => "Batch::item_timeout",
-        Setting::Rpm | Setting::Tpm => "Batch::rates",
+        Setting::Rpm | Setting::Tpm => "Batch::minute_limits",
         Setting::Timeout => "Batch::timeout",
         Setting::Turns => "Batch::turns",
         Setting::Var => "Worker::variable",
@@ -100,13 +100,13 @@ fn method(setting: Setting) -> Option<&'static str> {
     })
 }
 
-fn describe_action(mention: &ActionMention) -> String {
+fn describe_action(mention: &SuggestedActionMention) -> String {
     match mention.action {
         SuggestedAction::RunAgain => {
-            "run again (with `LedgerFolder::resume` nothing is paid for twice)".to_owned()
+            "run again (with `LedgerOptions::resume` nothing is paid for twice)".to_owned()
         }
         SuggestedAction::RunAgainChanged => {
-            "run again (with `LedgerFolder::resume_changed` nothing is paid for twice)".to_owned()
+            "run again (with `LedgerOptions::resume_accepting_changes` nothing is paid for twice)".to_owned()
         }
         SuggestedAction::SendRegardless => {
             "omit `Batch::stop_on_same_failure` to send all items regardless".to_owned()
@@ -127,12 +127,12 @@ fn describe_action(mention: &ActionMention) -> String {
 mod tests {
     use rowmill_types::actions::{RUN_AGAIN, RUN_AGAIN_CHANGED, SEND_REGARDLESS, SET_PRICES};
     use rowmill_types::settings::{ACCEPT_CHANGES, MAX_COST, MODEL, ON_QUOTA, RESUME, SQL, VAR};
-    use rowmill_types::{ErrorKind, MessageText, Problem, ProblemCode};
+    use rowmill_types::{DiagnosticText, Problem, ProblemCode, RowErrorKind};
 
     use super::*;
 
     fn method_text(marked: String) -> String {
-        MessageText::from(marked).render(LIBRARY_VOCABULARY)
+        DiagnosticText::from(marked).render(LIBRARY_VOCABULARY)
     }
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(problem.message, "`Batch::max_cost` needs the price");
         assert_eq!(
             problem.hint.as_deref(),
-            Some("set the key and run again (with `LedgerFolder::resume` nothing is paid for twice)")
+            Some("set the key and run again (with `LedgerOptions::resume` nothing is paid for twice)")
         );
     }
 
@@ -152,16 +152,16 @@ mod tests {
         for (marked, expected) in [
             (
                 RUN_AGAIN_CHANGED.to_string(),
-                "run again (with `LedgerFolder::resume_changed` nothing is paid for twice)",
+                "run again (with `LedgerOptions::resume_accepting_changes` nothing is paid for twice)",
             ),
             (SEND_REGARDLESS.to_string(), "omit `Batch::stop_on_same_failure` to send all items regardless"),
             (
                 SET_PRICES.to_string(),
                 "with `Batch::prices`, or at the top of a `rowmill.toml` passed to `Batch::config`",
             ),
-            (RESUME.and(ACCEPT_CHANGES).to_string(), "`LedgerFolder::resume_changed`"),
+            (RESUME.and(ACCEPT_CHANGES).to_string(), "`LedgerOptions::resume_accepting_changes`"),
             (ON_QUOTA.with_value("wait").to_string(), "`Batch::on_quota`"),
-            (MODEL.with_value("simulated").to_string(), "`Worker::model(\"simulated\")`"),
+            (MODEL.with_value("simulated").to_string(), "`Worker::from_model_name(\"simulated\")`"),
             (VAR.with_value("'tone=…'").without_backticks().to_string(), "Worker::variable"),
             (SQL.to_string(), "`sql`"),
         ] {
@@ -184,12 +184,12 @@ mod tests {
     #[test]
     fn no_problem_and_no_error_of_an_item_is_explained_with_a_flag() {
         let problems = ProblemCode::ALL.iter().flat_map(|code| [code.description(), code.advice()]);
-        let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.description(), kind.advice()]);
+        let kinds = RowErrorKind::ALL.iter().flat_map(|kind| [kind.description(), kind.advice()]);
         for text in problems.chain(kinds) {
             let message = text.render(LIBRARY_VOCABULARY);
             assert!(!message.contains("--"), "{message}");
         }
-        let message = ErrorKind::TurnLimit.advice().render(LIBRARY_VOCABULARY);
+        let message = RowErrorKind::TurnLimit.advice().render(LIBRARY_VOCABULARY);
         assert!(message.starts_with("Raise `Batch::turns` or"), "{message}");
     }
 

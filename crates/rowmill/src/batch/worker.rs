@@ -22,7 +22,7 @@ use super::tools::WorkerTools;
 /// ```
 /// use rowmill::{Batch, Worker};
 ///
-/// let worker = Worker::model("passthrough").instruction("Repeat what you hear.");
+/// let worker = Worker::from_model_name("passthrough").instruction("Repeat what you hear.");
 /// let results = Batch::over(["hey"]).prompt(|item| *item).worker(worker).run_blocking()?;
 /// assert_eq!(results.items, ["hey"]);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -87,7 +87,7 @@ impl Worker {
     }
 
     /// A worker that calls a model, named as in `--model`, such as `openai.gpt-5.4-mini?temperature=0`.
-    pub fn model(name: impl Into<String>) -> Self {
+    pub fn from_model_name(name: impl Into<String>) -> Self {
         Self::asking(WorkerModel::Model(name.into()))
     }
 
@@ -99,12 +99,12 @@ impl Worker {
     /// # let folder = tempfile::tempdir()?;
     /// let card = folder.path().join("greeter.md");
     /// std::fs::write(&card, "---\nname: greeter\n---\nGreet politely.\n")?;
-    /// let worker = Worker::card(&card).card_model("passthrough");
+    /// let worker = Worker::from_card(&card).override_card_model("passthrough");
     /// let results = Batch::over(["Ada"]).prompt(|name| *name).worker(worker).run_blocking()?;
     /// assert_eq!(results.items, ["Ada"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn card(source: impl AsRef<Path>) -> Self {
+    pub fn from_card(source: impl AsRef<Path>) -> Self {
         let sources = vec![source.as_ref().to_string_lossy().into_owned()];
         Self::asking(WorkerModel::Cards { sources, agent: None, model: None, variables: Vec::new() })
     }
@@ -180,7 +180,7 @@ impl Worker {
     /// use rowmill::{Batch, Worker};
     ///
     /// // The first model always fails here.
-    /// let worker = Worker::model("simulated?failure_rate=1").fallback("passthrough");
+    /// let worker = Worker::from_model_name("simulated?failure_rate=1").fallback("passthrough");
     /// let batch = Batch::over(["hey"]).prompt(|item| *item).worker(worker).retries(0);
     /// assert_eq!(batch.run_blocking()?.items, ["hey"]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -196,7 +196,7 @@ impl Worker {
     /// ```
     /// use rowmill::Worker;
     ///
-    /// let worker = Worker::model("openai.gpt-5.4-mini").key("from the program's own store");
+    /// let worker = Worker::from_model_name("openai.gpt-5.4-mini").key("from the program's own store");
     /// assert!(!format!("{worker:?}").contains("store"));
     /// ```
     #[must_use]
@@ -211,7 +211,7 @@ impl Worker {
     /// ```
     /// use rowmill::Worker;
     ///
-    /// let worker = Worker::model("generic.llama3.2").base_url("http://localhost:8000/v1");
+    /// let worker = Worker::from_model_name("generic.llama3.2").base_url("http://localhost:8000/v1");
     /// # drop(worker);
     /// ```
     #[must_use]
@@ -250,7 +250,7 @@ impl Worker {
 
     /// Overrides the model of the worker's card.
     #[must_use]
-    pub fn card_model(self, name: impl Into<String>) -> Self {
+    pub fn override_card_model(self, name: impl Into<String>) -> Self {
         self.with(|inner| {
             if let WorkerModel::Cards { model, .. } = &mut inner.asked {
                 *model = Some(name.into());
@@ -271,13 +271,13 @@ impl Worker {
 
 impl From<&str> for Worker {
     fn from(name: &str) -> Self {
-        Self::model(name)
+        Self::from_model_name(name)
     }
 }
 
 impl From<String> for Worker {
     fn from(name: String) -> Self {
-        Self::model(name)
+        Self::from_model_name(name)
     }
 }
 

@@ -6,7 +6,7 @@ use super::job_info::BatchJobProgress;
 use super::known_run::{KnownBatchRun, KnownRunState};
 use super::registry::KnownBatchRuns;
 use crate::control::RunControl;
-use crate::lane::{BatchScope, Lane, LaneOptions, RecordedJobs, remove_leftover_job_files};
+use crate::lane::{BatchContinuationMode, Lane, LaneOptions, RecordedJobs, remove_leftover_job_files};
 use crate::notify::NotifyOptions;
 use crate::report::RunReport;
 use crate::run::run;
@@ -28,7 +28,7 @@ pub enum BatchRunAction {
 
 /// What has become of a known run.
 #[derive(Debug)]
-pub enum BatchRunOutcome {
+pub enum ContinuedRunOutcome {
     /// It was over already, and every row is ok.
     AllOk,
     /// It was over already, and some rows failed.
@@ -46,7 +46,7 @@ pub async fn continue_batch_run(
     known: &KnownBatchRun,
     action: BatchRunAction,
     control: &RunControl,
-) -> Result<BatchRunOutcome, Problem> {
+) -> Result<ContinuedRunOutcome, Problem> {
     if action != BatchRunAction::Retry
         && let Some(outcome) = finished(known)?
     {
@@ -62,15 +62,15 @@ pub async fn continue_batch_run(
         && known.recorded_jobs().is_some_and(|recorded| recorded.has_switched());
     let is_cancelled = known.state == KnownRunState::Cancelled || has_switched;
     let scope = match action {
-        BatchRunAction::Collect if is_cancelled => BatchScope::Cancel,
-        BatchRunAction::Collect => BatchScope::Collect,
-        BatchRunAction::CancelAndWait | BatchRunAction::Cancel => BatchScope::Cancel,
-        BatchRunAction::Retry => BatchScope::All,
+        BatchRunAction::Collect if is_cancelled => BatchContinuationMode::Cancel,
+        BatchRunAction::Collect => BatchContinuationMode::Collect,
+        BatchRunAction::CancelAndWait | BatchRunAction::Cancel => BatchContinuationMode::Cancel,
+        BatchRunAction::Retry => BatchContinuationMode::All,
     };
     let detach = action != BatchRunAction::CancelAndWait;
     spec.work.lane = LaneOptions { lane: Lane::Batch, detach, scope, ..spec.work.lane };
     let report = Box::pin(run(spec, control)).await.map_err(|problem| in_plain_words(known, problem))?;
-    Ok(BatchRunOutcome::Ran(Box::new(report)))
+    Ok(ContinuedRunOutcome::Ran(Box::new(report)))
 }
 
 /// A process that was killed at the very end of the run has left files of its jobs, and what was known of it before.
@@ -89,7 +89,7 @@ fn tidy_finished(known: &KnownBatchRun, control: &RunControl) {
 }
 
 /// How a run ended that is over.
-fn finished(known: &KnownBatchRun) -> Result<Option<BatchRunOutcome>, Problem> {
+fn finished(known: &KnownBatchRun) -> Result<Option<ContinuedRunOutcome>, Problem> {
     let store = RunStorage::look_at(&known.work_folder).store;
     let header = store.header()?.filter(|header| header.run == known.run);
     let all_ok = match header {
@@ -100,11 +100,11 @@ fn finished(known: &KnownBatchRun) -> Result<Option<BatchRunOutcome>, Problem> {
     };
     if known
         .recorded_jobs()
-        .is_some_and(|RecordedJobs { jobs, .. }| jobs.has_jobs_out() || jobs.has_collectable())
+        .is_some_and(|RecordedJobs { jobs, .. }| jobs.has_blocking_jobs() || jobs.has_collectable())
     {
         return Ok(None);
     }
-    Ok(Some(if all_ok { BatchRunOutcome::AllOk } else { BatchRunOutcome::SomeFailed }))
+    Ok(Some(if all_ok { ContinuedRunOutcome::AllOk } else { ContinuedRunOutcome::SomeFailed }))
 }
 
 fn in_plain_words(known: &KnownBatchRun, problem: Problem) -> Problem {

@@ -108,14 +108,14 @@ impl BatchJobInfo {
 
     /// Whether it has not ended yet.
     #[must_use]
-    pub fn is_out(&self) -> bool {
+    pub fn is_unfinished(&self) -> bool {
         let ended = [JobState::Completed, JobState::Failed, JobState::Expired, JobState::Cancelled];
         !ended.iter().any(|state| state.name() == self.state)
     }
 
     /// What it may still cost: nothing once its answers were counted, and nothing if it was refused.
     #[must_use]
-    pub fn reserved(&self) -> Money {
+    pub fn reserved_cost(&self) -> Money {
         let is_refused = self.state == JobState::Failed.name() && self.completed == 0;
         match self.progress {
             BatchJobProgress::Collected => Money::ZERO,
@@ -130,7 +130,7 @@ impl BatchJobInfo {
 /// a run without jobs is `waiting`.
 #[must_use]
 pub fn overall_batch_state(jobs: &[BatchJobInfo]) -> &str {
-    let mut out = jobs.iter().filter(|job| job.is_out()).map(|job| job.state.as_str());
+    let mut out = jobs.iter().filter(|job| job.is_unfinished()).map(|job| job.state.as_str());
     if let Some(first) = out.next() {
         return if out.all(|other| other == first) { first } else { JobState::InProgress.name() };
     }

@@ -35,7 +35,7 @@ pub struct KnownBatchRun {
     /// Whether it goes on.
     pub state: KnownRunState,
     /// Its rows.
-    pub rows: BatchRunRows,
+    pub rows: BatchRunRowCounts,
     /// What it has spent.
     pub spent_usd: Money,
     /// Its jobs.
@@ -59,7 +59,7 @@ pub enum KnownRunState {
 
 /// The rows of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BatchRunRows {
+pub struct BatchRunRowCounts {
     /// Rows that the run selects.
     pub selected: u64,
     /// Rows that failed.
@@ -71,14 +71,14 @@ pub struct BatchRunRows {
 impl KnownBatchRun {
     /// The one state that describes all jobs of the run, as last seen.
     #[must_use]
-    pub fn job_state(&self) -> &str {
+    pub fn overall_job_state(&self) -> &str {
         overall_batch_state(&self.jobs)
     }
 
     /// What its jobs may still cost.
     #[must_use]
-    pub fn reserved(&self) -> Money {
-        self.jobs.iter().map(BatchJobInfo::reserved).sum()
+    pub fn reserved_cost(&self) -> Money {
+        self.jobs.iter().map(BatchJobInfo::reserved_cost).sum()
     }
 
     /// Its spec, as it goes on: existing results are kept.
@@ -100,7 +100,7 @@ impl KnownBatchRun {
     /// then there are only its envelopes.
     #[must_use]
     pub fn results_so_far(&self) -> PathBuf {
-        let envelopes = WorkFolder::envelopes_in(&self.work_folder);
+        let envelopes = WorkFolder::envelopes_path_in(&self.work_folder);
         if envelopes.is_file() { envelopes } else { self.output.clone() }
     }
 

@@ -10,10 +10,10 @@ use rowmill_core::jobs::JobRecord;
 use rowmill_types::Money;
 
 use super::job_info::{BatchJobInfo, BatchJobProgress};
-use super::known_run::{BatchRunRows, KnownBatchRun, KnownRunState, project_of};
+use super::known_run::{BatchRunRowCounts, KnownBatchRun, KnownRunState, project_of};
 use super::registry::KnownBatchRuns;
 use crate::control::{RunControl, RunNotice};
-use crate::lane::{BatchScope, LaneOptions};
+use crate::lane::{BatchContinuationMode, LaneOptions};
 use crate::report::RunReport;
 use crate::spec::{ExistingOutput, RunSpec};
 
@@ -24,7 +24,7 @@ pub(crate) struct RunMemory {
     control: RunControl,
     /// The run before anything is known of it.
     blank: KnownBatchRun,
-    scope: BatchScope,
+    scope: BatchContinuationMode,
     state: Mutex<MemoryState>,
 }
 
@@ -50,7 +50,7 @@ impl RunMemory {
             model: spec.work.model.clone(),
             submitted_at_ms: 0,
             state: KnownRunState::Open,
-            rows: BatchRunRows::default(),
+            rows: BatchRunRowCounts::default(),
             spent_usd: Money::ZERO,
             jobs: Vec::new(),
             spec: kept_spec(spec, control),
@@ -80,7 +80,7 @@ impl RunMemory {
             runs.forget_old(now_ms());
         }
         let numbers = &report.summary.numbers;
-        let rows = BatchRunRows {
+        let rows = BatchRunRowCounts {
             selected: numbers.selected_rows,
             failed: numbers.failed_rows + failed_before,
             out: report.parked_rows,
@@ -90,8 +90,8 @@ impl RunMemory {
             run: run.clone(),
             state: match self.scope {
                 _ if over => KnownRunState::Ended,
-                BatchScope::Cancel => KnownRunState::Cancelled,
-                BatchScope::All | BatchScope::Collect => KnownRunState::Open,
+                BatchContinuationMode::Cancel => KnownRunState::Cancelled,
+                BatchContinuationMode::All | BatchContinuationMode::Collect => KnownRunState::Open,
             },
             rows,
             spent_usd: report.spent.cost,
@@ -162,7 +162,7 @@ fn full(path: &Path) -> PathBuf {
 fn kept_spec(spec: &RunSpec, control: &RunControl) -> Option<serde_json::Value> {
     let mut spec = spec.clone();
     spec.existing = ExistingOutput::Resume;
-    spec.work.lane = LaneOptions { detach: false, scope: BatchScope::All, ..spec.work.lane };
+    spec.work.lane = LaneOptions { detach: false, scope: BatchContinuationMode::All, ..spec.work.lane };
     if spec.notify.has_credential() {
         return None;
     }

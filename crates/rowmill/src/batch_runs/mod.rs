@@ -8,9 +8,9 @@ mod memory;
 mod registry;
 mod status;
 
-pub use continuation::{BatchRunAction, BatchRunOutcome, continue_batch_run};
+pub use continuation::{BatchRunAction, ContinuedRunOutcome, continue_batch_run};
 pub use job_info::{BatchJobInfo, BatchJobProgress, overall_batch_state};
-pub use known_run::{BatchRunRows, KnownBatchRun, KnownRunState};
+pub use known_run::{BatchRunRowCounts, KnownBatchRun, KnownRunState};
 pub(crate) use memory::RunMemory;
-pub use registry::{KnownBatchRuns, LatestRunRule};
+pub use registry::{KnownBatchRuns, LatestRunReason};
 pub use status::{BatchRunStatus, batch_run_status};

@@ -22,7 +22,7 @@ pub struct KnownBatchRuns {
 
 /// Why a run counts as the last one.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LatestRunRule {
+pub enum LatestRunReason {
     /// It is the last one of the project in this folder.
     OfProject(PathBuf),
     /// It, or its output, is in this folder.
@@ -73,7 +73,7 @@ impl KnownBatchRuns {
     pub fn unfinished(&self) -> Vec<KnownBatchRun> {
         let is_open = |known: &KnownBatchRun| {
             let jobs = known.recorded_jobs();
-            jobs.is_some_and(|recorded| recorded.jobs.has_jobs_out() || recorded.jobs.has_collectable())
+            jobs.is_some_and(|recorded| recorded.jobs.has_blocking_jobs() || recorded.jobs.has_collectable())
         };
         let not_ended = self.all().into_iter().filter(|known| known.state != KnownRunState::Ended);
         not_ended.filter(is_open).collect()
@@ -82,7 +82,7 @@ impl KnownBatchRuns {
     /// The last submitted run: that of the project that `folder` is in, or else one in this folder or below, or else that
     /// of the user.
     #[must_use]
-    pub fn latest(&self, folder: &Path) -> Option<(KnownBatchRun, LatestRunRule)> {
+    pub fn latest(&self, folder: &Path) -> Option<(KnownBatchRun, LatestRunReason)> {
         let mut runs = self.all();
         let is_below = |known: &KnownBatchRun, top: &Path| {
             [&known.folder, &known.output].iter().any(|it| it.starts_with(top))
@@ -91,13 +91,13 @@ impl KnownBatchRuns {
             let is_of =
                 |known: &KnownBatchRun| known.project.as_ref() == Some(&project) || is_below(known, &project);
             if let Some(index) = runs.iter().position(is_of) {
-                return Some((runs.swap_remove(index), LatestRunRule::OfProject(project)));
+                return Some((runs.swap_remove(index), LatestRunReason::OfProject(project)));
             }
         }
         if let Some(index) = runs.iter().position(|known| is_below(known, folder)) {
-            return Some((runs.swap_remove(index), LatestRunRule::InFolder(folder.to_owned())));
+            return Some((runs.swap_remove(index), LatestRunReason::InFolder(folder.to_owned())));
         }
-        runs.into_iter().next().map(|known| (known, LatestRunRule::OfUser))
+        runs.into_iter().next().map(|known| (known, LatestRunReason::OfUser))
     }
 
     /// The run with this id.

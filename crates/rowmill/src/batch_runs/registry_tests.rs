@@ -1,6 +1,6 @@
 use rowmill_types::Money;
 
-use super::super::known_run::BatchRunRows;
+use super::super::known_run::BatchRunRowCounts;
 use super::*;
 
 fn known(run: &str, submitted_at_ms: i64, state: KnownRunState) -> KnownBatchRun {
@@ -13,7 +13,7 @@ fn known(run: &str, submitted_at_ms: i64, state: KnownRunState) -> KnownBatchRun
         model: "openai.m".into(),
         submitted_at_ms,
         state,
-        rows: BatchRunRows::default(),
+        rows: BatchRunRowCounts::default(),
         spent_usd: Money::ZERO,
         jobs: Vec::new(),
         spec: None,
@@ -57,9 +57,12 @@ fn the_last_submitted_run_of_a_project_counts_and_otherwise_that_of_the_user() {
         runs.store(&known).unwrap();
     }
     let found = |folder: &Path| runs.latest(folder).map(|(known, rule)| (known.run, rule)).unwrap();
-    assert_eq!(found(&project.join("deep/er")), ("inside".into(), LatestRunRule::OfProject(project.clone())));
-    assert_eq!(found(Path::new("/elsewhere")), ("last".into(), LatestRunRule::OfUser));
-    let below = ("last".into(), LatestRunRule::InFolder("/somewhere".into()));
+    assert_eq!(
+        found(&project.join("deep/er")),
+        ("inside".into(), LatestRunReason::OfProject(project.clone()))
+    );
+    assert_eq!(found(Path::new("/elsewhere")), ("last".into(), LatestRunReason::OfUser));
+    let below = ("last".into(), LatestRunReason::InFolder("/somewhere".into()));
     assert_eq!(found(Path::new("/somewhere")), below);
     assert_eq!(names(&runs), ["last", "first", "inside"]);
     assert!(runs.find("first").is_some() && runs.find("third").is_none());

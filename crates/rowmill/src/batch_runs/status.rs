@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use rowmill_core::ports::BatchApi;
 use rowmill_models::{BatchLimitOverrides, build_batch_api};
-use rowmill_types::{CallError, CallFailure, CallFault, Money, Problem, ProblemCode};
+use rowmill_types::{CallError, CallFailure, CallRetryClass, Money, Problem, ProblemCode};
 use serde::Serialize;
 
 use super::job_info::{BatchJobInfo, BatchJobProgress, overall_batch_state};
@@ -49,7 +49,7 @@ pub struct BatchRunStatus {
 impl BatchRunStatus {
     /// The status of one job alone; unchanged if `id` is not that of a job.
     #[must_use]
-    pub fn of_job(self, id: &str) -> Self {
+    pub fn restrict_to_job(self, id: &str) -> Self {
         let Some(job) = self.jobs.iter().find(|job| job.id.as_deref() == Some(id)).cloned() else {
             return self;
         };
@@ -71,7 +71,7 @@ pub async fn batch_run_status(
     let mut known = known.clone();
     known.refresh();
     let jobs = std::mem::take(&mut known.jobs);
-    let is_asked = |job: &BatchJobInfo| job.progress == BatchJobProgress::Submitted && job.is_out();
+    let is_asked = |job: &BatchJobInfo| job.progress == BatchJobProgress::Submitted && job.is_unfinished();
     let mut providers = JobProviders::default();
     let mut asked = Vec::new();
     for job in jobs {
@@ -122,7 +122,7 @@ fn refused(job: &BatchJobInfo, id: &str, error: &CallError) -> Problem {
                  it was submitted with",
             )
         }
-        _ if matches!(error.fault(), CallFault::Permanent | CallFault::Fatal) => {
+        _ if matches!(error.retry_class(), CallRetryClass::Permanent | CallRetryClass::Fatal) => {
             let message = format!("`{provider}` refused to look up batch job `{id}`: {error}");
             Problem::new(ProblemCode::BatchRefused, message)
         }
@@ -176,13 +176,13 @@ fn status_of((run, spent_usd): (String, Money), jobs: Vec<BatchJobInfo>) -> Batc
     BatchRunStatus {
         run,
         state: overall_batch_state(&jobs).to_owned(),
-        jobs_out: jobs.iter().filter(|job| job.is_out()).count() as u64,
+        jobs_out: jobs.iter().filter(|job| job.is_unfinished()).count() as u64,
         requests: sum(|job| job.requests),
         completed: sum(|job| job.completed),
         failed: sum(|job| job.failed),
         oldest: shown.iter().filter_map(|job| job.created_at).min(),
-        first_expiry: shown.iter().filter(|job| job.is_out()).filter_map(|job| job.expires_at).min(),
-        reserved_usd: jobs.iter().map(BatchJobInfo::reserved).sum(),
+        first_expiry: shown.iter().filter(|job| job.is_unfinished()).filter_map(|job| job.expires_at).min(),
+        reserved_usd: jobs.iter().map(BatchJobInfo::reserved_cost).sum(),
         spent_usd,
         jobs,
     }

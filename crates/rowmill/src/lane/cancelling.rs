@@ -1,8 +1,8 @@
 //! Cancels the jobs of a run.
 
-use rowmill_core::jobs::{JobRecord, JobStage, JobStep, LostResults};
+use rowmill_core::jobs::{JobRecord, JobStage, JobStep, RefusedJobHandling};
 use rowmill_core::ports::BatchApi;
-use rowmill_types::{CallFailure, CallFault, Problem, ProblemCode};
+use rowmill_types::{CallFailure, CallRetryClass, Problem, ProblemCode};
 
 use super::driver::JobDriver;
 use super::submission::{CLOCK_SLACK, StepResult};
@@ -38,7 +38,7 @@ impl JobDriver<'_> {
         id: Option<String>,
         reason: &str,
     ) -> Result<StepResult, Problem> {
-        let stage = JobStage::Refused { id, reason: reason.to_owned(), lost: LostResults::Retry };
+        let stage = JobStage::Refused { id, reason: reason.to_owned(), lost: RefusedJobHandling::Retry };
         self.record(JobRecord { stage, ..job.clone() }).await?;
         Ok(StepResult::Later)
     }
@@ -54,12 +54,12 @@ impl JobDriver<'_> {
             self.cancelled.insert(job.key.clone());
             return Ok(None);
         };
-        match error.fault() {
+        match error.retry_class() {
             _ if error.failure == CallFailure::Unauthorized => Err(Problem::new(
                 ProblemCode::Unauthorized,
                 format!("`{}` refused to cancel batch job `{id}`: {error}", job.provider),
             )),
-            CallFault::Permanent | CallFault::Fatal => {
+            CallRetryClass::Permanent | CallRetryClass::Fatal => {
                 self.cancelled.insert(job.key.clone());
                 let is_over = match api.report(id).await {
                     Ok(report) => report.state.is_ending(),
@@ -81,7 +81,7 @@ impl JobDriver<'_> {
                 }
                 Ok(None)
             }
-            CallFault::Transient { .. } => Ok(Some(StepResult::Failed(Box::new(error)))),
+            CallRetryClass::Transient { .. } => Ok(Some(StepResult::Failed(Box::new(error)))),
             _ => Ok(Some(StepResult::Later)),
         }
     }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use rowmill_core::jobs::{JobKey, JobRecord, JobStep, JobTable, PollPace, SubmitPause};
-use rowmill_core::ports::{BatchJobCounts, JobKeyRule, RunEvent};
+use rowmill_core::ports::{JobKeyReporting, RunEvent, RunJobCounts};
 use rowmill_types::{Problem, ProblemCode};
 use tokio::time::Instant;
 
 use super::journal::JobJournal;
 use super::lane_state::BatchLane;
-use super::options::BatchScope;
+use super::options::BatchContinuationMode;
 use super::outages::ProviderOutages;
 use super::phase::LanePhase;
 use super::submission::StepResult;
@@ -69,7 +69,8 @@ impl<'a> JobDriver<'a> {
         for key in keys {
             let mut result = StepResult::GoOn;
             while result == StepResult::GoOn {
-                let Some(job) = self.lane.lock().jobs.get(&key).filter(|job| job.is_out()).cloned() else {
+                let Some(job) = self.lane.lock().jobs.get(&key).filter(|job| job.blocks_rows()).cloned()
+                else {
                     break;
                 };
                 let provider = job.provider.clone();
@@ -98,11 +99,11 @@ impl<'a> JobDriver<'a> {
         if jobs.iter().any(JobRecord::is_in_doubt) {
             return true;
         }
-        let mut jobs = jobs.iter().filter(|job| job.is_out() && !job.is_submitted()).cloned();
+        let mut jobs = jobs.iter().filter(|job| job.blocks_rows() && !job.is_submitted()).cloned();
         match self.lane.scope {
-            BatchScope::All => jobs.next().is_some(),
+            BatchContinuationMode::All => jobs.next().is_some(),
             // The queue may have no room for hours.
-            BatchScope::Collect | BatchScope::Cancel => {
+            BatchContinuationMode::Collect | BatchContinuationMode::Cancel => {
                 let jobs: Vec<_> = jobs.filter_map(|job| Some((state.api_for(&job)?, job))).collect();
                 drop(state);
                 jobs.iter().any(|(api, job)| self.may_submit(job, &**api))
@@ -123,7 +124,8 @@ impl<'a> JobDriver<'a> {
             .hint("use the earlier model until its jobs are finished, or cancel them")
         })?;
         let step = JobTable::next_step(&job);
-        let cancels = self.lane.scope == BatchScope::Cancel || self.lane.phase() == LanePhase::Leaving;
+        let cancels =
+            self.lane.scope == BatchContinuationMode::Cancel || self.lane.phase() == LanePhase::Leaving;
         if cancels && let Some(result) = self.cancel_step(&job, &step, &*api).await? {
             return Ok(result);
         }
@@ -153,7 +155,7 @@ impl<'a> JobDriver<'a> {
     fn could_be_confused(&self, job: &JobRecord, api: &dyn rowmill_core::ports::BatchApi) -> bool {
         let state = self.lane.lock();
         let in_doubt = |other: &JobRecord| other.provider == job.provider && other.is_in_doubt();
-        api.rules().job_key == JobKeyRule::NotReported && state.jobs.jobs().iter().any(in_doubt)
+        api.rules().job_key == JobKeyReporting::NotReported && state.jobs.jobs().iter().any(in_doubt)
     }
 
     /// How long to wait before the next look at the jobs.
@@ -205,9 +207,10 @@ impl BatchLane {
     }
 
     /// What the jobs of the run are doing.
-    pub(crate) fn job_counts(&self) -> BatchJobCounts {
+    pub(crate) fn job_counts(&self) -> RunJobCounts {
         let state = self.lock();
-        let mut counts = BatchJobCounts { reserved: state.jobs.reserved().cost, ..BatchJobCounts::default() };
+        let mut counts =
+            RunJobCounts { reserved: state.jobs.reserved_spend().cost, ..RunJobCounts::default() };
         for job in state.jobs.jobs() {
             counts.jobs += 1;
             let finished = job.counts.map_or(0, |reported| reported.completed + reported.failed);
@@ -218,7 +221,7 @@ impl BatchLane {
                 let (since, expiry) = job.times();
                 counts.oldest = counts.oldest.into_iter().chain(since).min();
                 counts.first_expiry = counts.first_expiry.into_iter().chain(expiry).min();
-            } else if job.is_out() {
+            } else if job.blocks_rows() {
                 counts.waiting += 1;
                 counts.requests_out += job.size.requests;
             } else {

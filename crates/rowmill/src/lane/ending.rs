@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use rowmill_core::jobs::JobRecord;
-use rowmill_core::stats::round_milliseconds;
+use rowmill_core::stats::round_to_three_decimals;
 use rowmill_engine::StopCause;
 use rowmill_types::ExitCode;
 
 use super::job_files::JobPaths;
 use super::journal::{RecordedJobs, read_jobs};
 use super::lane_state::BatchLane;
-use super::options::BatchScope;
+use super::options::BatchContinuationMode;
 use super::waiting::WaitEnd;
 use crate::report::{BatchLaneReport, RunReport};
 use crate::run::timestamp_text;
@@ -26,7 +26,7 @@ pub(crate) fn remove_leftover_job_files(work_folder: &Path) {
     // Whoever holds the lock works on a later run, whose files these are.
     let Ok(storage) = RunStorage::open_locked(work_folder) else { return };
     let Ok(RecordedJobs { jobs, .. }) = read_jobs(&*storage.store) else { return };
-    if jobs.has_jobs_out() || jobs.has_collectable() {
+    if jobs.has_blocking_jobs() || jobs.has_collectable() {
         return;
     }
     paths.remove_all();
@@ -61,11 +61,11 @@ impl BatchLane {
     pub(super) fn report(&self, mut report: RunReport, end: WaitEnd) -> RunReport {
         let counts = self.job_counts();
         let state = self.lock();
-        let is_out = state.jobs.has_jobs_out() || state.jobs.has_collectable();
+        let is_out = state.jobs.has_blocking_jobs() || state.jobs.has_collectable();
         let (started, began) = self.started;
         report.summary.started_at = timestamp_text(started);
-        report.summary.numbers.duration_ms = round_milliseconds(began.elapsed().as_secs_f64() * 1_000.0);
-        let is_cancelled = self.scope == BatchScope::Cancel && report.parked_rows > 0;
+        report.summary.numbers.duration_ms = round_to_three_decimals(began.elapsed().as_secs_f64() * 1_000.0);
+        let is_cancelled = self.scope == BatchContinuationMode::Cancel && report.parked_rows > 0;
         report.batch = Some(BatchLaneReport {
             rounds: rounds_with_jobs(state.jobs.jobs()),
             jobs: counts,

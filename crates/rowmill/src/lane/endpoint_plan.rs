@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rowmill_core::cost::Price;
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::BatchApi;
-use rowmill_engine::max_input_tokens;
+use rowmill_engine::prompt_token_upper_bound;
 use rowmill_types::{Money, Request, TokenUsage};
 
 /// A model that the batch lane is to answer for.
@@ -30,7 +30,7 @@ pub(crate) struct EndpointPlan {
 impl EndpointPlan {
     /// The most that a request may cost.
     pub(super) fn worst_case(&self, request: &Request) -> Spend {
-        let input = max_input_tokens(self.fixed_bytes, &request.messages);
+        let input = prompt_token_upper_bound(self.fixed_bytes, &request.messages);
         let output = request.output_cap.or(self.max_output).unwrap_or_default();
         let cost = self.price.map(|price| price.max_cost(input, output)).unwrap_or_default();
         Spend { cost, tokens: input.saturating_add(output) }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 
-use rowmill_types::{BatchOrigin, CallError, CallFailure, Problem, private_file_options};
+use rowmill_types::{BatchAnswerOrigin, CallError, CallFailure, Problem, private_file_options};
 use serde::{Deserialize, Serialize};
 
 use super::job_files::write_problem;
@@ -44,7 +44,7 @@ struct FailureLine {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     code: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    batch: Option<Box<BatchOrigin>>,
+    batch: Option<Box<BatchAnswerOrigin>>,
 }
 
 impl KnownFailures {
@@ -119,7 +119,7 @@ mod tests {
     fn failures_are_known_to_the_next_process_and_a_cut_line_is_skipped() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("failures.jsonl");
-        let origin = BatchOrigin { job: "batch_1".into(), round: 2, attempt: 3, is_counted: false };
+        let origin = BatchAnswerOrigin { job: "batch_1".into(), round: 2, attempt: 3, is_counted: false };
         let error = CallError {
             status: Some(400),
             batch: Some(Box::new(origin)),

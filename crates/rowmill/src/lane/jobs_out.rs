@@ -27,7 +27,7 @@ pub(super) struct RequestsOut {
 impl RequestsOut {
     /// Reads the requests of all jobs among these that are out.
     pub(super) fn read(jobs: &[JobRecord], paths: &JobPaths) -> Result<Self, Problem> {
-        let out = jobs.iter().filter(|job| job.is_out());
+        let out = jobs.iter().filter(|job| job.blocks_rows());
         let read = |job: &JobRecord| {
             let mut requests = Vec::with_capacity(usize::try_from(job.size.requests).unwrap_or_default());
             for id in read_ids(&paths.ids(&job.key))? {

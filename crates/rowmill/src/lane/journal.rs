@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use rowmill_core::jobs::{JobRecord, JobTable};
 use rowmill_core::ledger::LedgerEvent;
 use rowmill_core::ports::{
-    CustomEvent, Durability, EventGroup, LedgerPosition, LedgerReserve, OpenLedger, RunStore,
+    Durability, EventGroup, LedgerExtensionEvent, LedgerPosition, LedgerRequirements, OpenLedger, RunStore,
 };
 use rowmill_types::{Problem, ProblemCode};
 use serde::de::DeserializeOwned;
@@ -77,13 +77,13 @@ impl JobJournal {
     /// the run.
     pub(super) fn open(store: &dyn RunStore, durability: Durability) -> Result<Option<Self>, Problem> {
         let Some(header) = store.header()? else { return Ok(None) };
-        let ledger = store.reopen(header, LedgerReserve { rows: 1, durability })?;
+        let ledger = store.reopen(header, LedgerRequirements { rows: 1, durability })?;
         Ok(Some(Self { ledger }))
     }
 
     /// Records jobs as they are now.
     pub(super) async fn record(&self, jobs: &[JobRecord]) -> Result<(), Problem> {
-        let notes: Vec<CustomEvent> = jobs.iter().map(|job| event(BATCH_JOB_EVENT, job)).collect();
+        let notes: Vec<LedgerExtensionEvent> = jobs.iter().map(|job| event(BATCH_JOB_EVENT, job)).collect();
         self.append(&notes).await
     }
 
@@ -92,15 +92,15 @@ impl JobJournal {
         self.append(&[event(LANE_SWITCH_EVENT, &LaneSwitch { deadline })]).await
     }
 
-    async fn append(&self, notes: &[CustomEvent]) -> Result<(), Problem> {
+    async fn append(&self, notes: &[LedgerExtensionEvent]) -> Result<(), Problem> {
         let group = EventGroup { notes, ..EventGroup::default() };
         let appended = self.ledger.ledger.append(self.ledger.epoch, group).await?;
         appended.problem.map_or(Ok(()), Err)
     }
 }
 
-fn event(kind: &str, data: &impl Serialize) -> CustomEvent {
+fn event(kind: &str, data: &impl Serialize) -> LedgerExtensionEvent {
     // Plain data is always valid JSON, so the fallback is never used.
     let data = serde_json::to_string(data).unwrap_or_default();
-    CustomEvent { kind: kind.to_owned(), required: true, data }
+    LedgerExtensionEvent { kind: kind.to_owned(), required: true, data }
 }

@@ -5,15 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
-use rowmill_core::history::UsageHistory;
+use rowmill_core::history::AnsweredRowUsage;
 use rowmill_core::jobs::{JobKey, JobRecord, JobSize, JobSizeLimits, JobStage, JobTable, SizeVerdict};
 use rowmill_core::limits::{BudgetLimits, Spend};
 use rowmill_core::ports::{BatchApi, LedgerPosition, Model};
-use rowmill_core::resume::ResumeScope;
+use rowmill_core::resume::ResumeExclusions;
 use rowmill_core::summary::RunTally;
 use rowmill_engine::StopHandle;
 use rowmill_types::{
-    BatchOrigin, CallError, CallFailure, Completion, FinishReason, Money, Problem, Request, RequestPurpose,
+    BatchAnswerOrigin, CallError, CallFailure, Completion, FinishReason, Money, Problem, Request,
+    RequestPurpose,
 };
 use tokio::time::Instant;
 
@@ -25,7 +26,7 @@ use super::failures::KnownFailures;
 use super::job_files::{JobPaths, OpenJob};
 use super::jobs_out::{RequestsOut, WaitsPerRow};
 use super::live_model::LiveModel;
-use super::options::{BatchScope, RepairLane};
+use super::options::{BatchContinuationMode, RepairLane};
 use super::outcomes::{from_job, is_passing, parked, read_line};
 use super::parking_model::ParkingModel;
 use super::phase::LanePhase;
@@ -61,7 +62,7 @@ pub(crate) struct BatchLane {
     /// When this process started to work on the run.
     pub(super) started: (Timestamp, Instant),
     /// What the process does with the run.
-    pub(super) scope: BatchScope,
+    pub(super) scope: BatchContinuationMode,
     /// Which requests of jobs that are out have to be known.
     pub(super) rows_wait_for: WaitsPerRow,
     /// How repairs are sent.
@@ -118,7 +119,7 @@ pub(super) struct LaneState {
     /// What earlier processes had spent.
     pub(super) spent_before: Option<Spend>,
     /// What earlier passes of this process counted.
-    pub(super) earlier: Option<(RunTally, UsageHistory)>,
+    pub(super) earlier: Option<(RunTally, AnsweredRowUsage)>,
 }
 
 /// A model in the batch lane, with everything that is needed to make jobs for it.
@@ -169,7 +170,7 @@ impl BatchLane {
     /// Whether the user is told what a resume begins with: rows that failed are not retried in later passes, and not
     /// if only results are collected.
     pub(crate) fn tells_of_resume(&self) -> bool {
-        self.lock().is_first_pass && self.scope == BatchScope::All
+        self.lock().is_first_pass && self.scope == BatchContinuationMode::All
     }
 
     /// Whether money or tokens of the run are limited.
@@ -183,22 +184,25 @@ impl BatchLane {
     }
 
     /// Which rows a pass leaves alone.
-    pub(crate) fn resume_scope(&self) -> ResumeScope {
+    pub(crate) fn resume_scope(&self) -> ResumeExclusions {
         let state = self.lock();
         let retries = state.is_first_pass && state.retries_earlier_failures;
-        let mut not_there_yet = state.jobs.names_of_jobs_out();
+        let mut not_there_yet = state.jobs.blocking_job_names();
         if state.phase == LanePhase::LiveRepairs {
             // What did not fit the budget is for a job, too.
             not_there_yet.insert(NOT_IN_A_JOB.to_owned());
         }
-        ResumeScope { not_there_yet, failures_final_from: (!retries).then_some(self.failures_final_from) }
+        ResumeExclusions {
+            not_there_yet,
+            failures_final_from: (!retries).then_some(self.failures_final_from),
+        }
     }
 
     /// Sets what the run has spent before the pass.
     pub(crate) fn set_spent(&self, spent: Spend) {
         let mut state = self.lock();
         state.spent_before.get_or_insert(spent);
-        state.reserve = JobReserve::new(self.limits, spent, state.jobs.reserved());
+        state.reserve = JobReserve::new(self.limits, spent, state.jobs.reserved_spend());
     }
 
     /// The answer to a request, if a finished job has one; otherwise the request is added to a job.
@@ -260,7 +264,7 @@ impl BatchLane {
         let bytes = line.len() as u64;
         let size = JobSize { requests: 1, bytes, tokens: bytes / BYTES_PER_TOKEN };
         let current = known.open.as_ref().map(|open| open.size).unwrap_or_default();
-        let verdict = known.limits.check(current, size);
+        let verdict = known.limits.check_room_for_request(current, size);
         if let SizeVerdict::TooLarge(most) = verdict {
             let provider = &known.plan.api.rules().provider;
             let message = format!(
@@ -317,7 +321,7 @@ impl LaneState {
         };
         let job = found.origin.provider_id;
         let (round, attempt) = (found.origin.round, found.attempt);
-        let origin = BatchOrigin { job, round, attempt, is_counted: false };
+        let origin = BatchAnswerOrigin { job, round, attempt, is_counted: false };
         let mut cut = None;
         let outcome = match found.result {
             StoredResult::Line(line) => {
@@ -352,7 +356,7 @@ impl LaneState {
         id: CustomId,
     ) -> Option<Result<Completion, CallError>> {
         let TruncatedAnswer { origin, line } = self.truncated.find(id.request)?;
-        let origin = BatchOrigin { is_counted: true, ..origin.clone() };
+        let origin = BatchAnswerOrigin { is_counted: true, ..origin.clone() };
         Some(read_line(&self.endpoints.get(endpoint)?.plan, &origin, line))
     }
 

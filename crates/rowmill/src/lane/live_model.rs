@@ -43,7 +43,11 @@ impl BatchLane {
     /// itself; live calls have what jobs leave.
     pub(crate) fn budget_of_pass(&self, budget: BudgetLimits) -> BudgetLimits {
         let state = self.lock();
-        if state.phase.is_live() { budget.minus(state.jobs.reserved()) } else { BudgetLimits::default() }
+        if state.phase.is_live() {
+            budget.minus(state.jobs.reserved_spend())
+        } else {
+            BudgetLimits::default()
+        }
     }
 
     /// The most that jobs may have cost whose results nobody has waited for. It counts as spent.

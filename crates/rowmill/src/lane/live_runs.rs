@@ -38,8 +38,12 @@ pub(crate) async fn forget_unpaid_jobs(spec: &RunSpec) -> Result<(), Problem> {
     });
     let (_storage, jobs, journal) = opened.await?;
     let (Some(journal), false) = (journal, jobs.has_paid_jobs()) else { return Ok(()) };
-    let forgotten: Vec<JobRecord> =
-        jobs.jobs().iter().filter(|job| job.is_out() || job.is_collectable()).map(forgotten_job).collect();
+    let forgotten: Vec<JobRecord> = jobs
+        .jobs()
+        .iter()
+        .filter(|job| job.blocks_rows() || job.is_collectable())
+        .map(forgotten_job)
+        .collect();
     journal.record(&forgotten).await?;
     JobPaths::in_work_folder(&folder).remove_all();
     Ok(())
@@ -51,7 +55,7 @@ fn forgotten_job(job: &JobRecord) -> JobRecord {
 }
 
 fn has_unpaid_jobs(jobs: &JobTable) -> bool {
-    jobs.has_jobs_out() || jobs.has_collectable()
+    jobs.has_blocking_jobs() || jobs.has_collectable()
 }
 
 fn folder_with_jobs(spec: &RunSpec) -> Option<PathBuf> {

@@ -41,7 +41,7 @@ mod unused;
 mod waiting;
 
 pub use handle::BatchLaneHandle;
-pub use options::{BatchScope, Lane, LaneOptions, RepairLane};
+pub use options::{BatchContinuationMode, Lane, LaneOptions, RepairLane};
 
 pub(crate) use choice::{ChosenLane, choose_lane};
 pub(crate) use ending::remove_leftover_job_files;

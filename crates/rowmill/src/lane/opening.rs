@@ -18,7 +18,7 @@ use super::job_files::JobPaths;
 use super::jobs_out::{RequestsOut, WaitsPerRow};
 use super::journal::{RecordedJobs, read_jobs};
 use super::lane_state::{BatchLane, LaneState};
-use super::options::{BatchScope, Lane};
+use super::options::{BatchContinuationMode, Lane};
 use super::phase::LanePhase;
 use super::reserve::JobReserve;
 use super::results::ResultIndex;
@@ -50,12 +50,12 @@ impl BatchLane {
         let truncated = TruncatedAnswers::read(paths.truncated());
         let mut failures = KnownFailures::read(paths.failures());
         let scope = spec.work.lane.scope;
-        if scope == BatchScope::All && !jobs.has_jobs_out() && !jobs.has_collectable() {
+        if scope == BatchContinuationMode::All && !jobs.has_blocking_jobs() && !jobs.has_collectable() {
             // Every row that failed is tried again.
             failures.clear();
         }
         let mut state = LaneState::new(jobs, phase, failures, truncated);
-        state.retries_earlier_failures = scope == BatchScope::All;
+        state.retries_earlier_failures = scope == BatchContinuationMode::All;
         let started = (Timestamp::now(), Instant::now());
         let seed = format!("{}-{}-{}", folder.display(), started.0.as_nanosecond(), std::process::id());
         // Only agents have several requests under way for a row.
@@ -67,7 +67,11 @@ impl BatchLane {
             retries: spec.work.retries,
             limits: spec.work.budget,
             prefix: format!("rowmill-{:016x}", xxh3_64(seed.as_bytes())),
-            failures_final_from: if scope == BatchScope::All { end } else { LedgerPosition::START },
+            failures_final_from: if scope == BatchContinuationMode::All {
+                end
+            } else {
+                LedgerPosition::START
+            },
             started,
             scope,
             rows_wait_for,
@@ -118,11 +122,11 @@ impl LaneState {
 fn first_phase(spec: &RunSpec, recorded: &RecordedJobs) -> LanePhase {
     let lane = &spec.work.lane;
     let has_deadline = spec.work.stop_rules.deadline.is_some();
-    let may_switch = lane.lane == Lane::Auto && lane.scope == BatchScope::All && has_deadline;
+    let may_switch = lane.lane == Lane::Auto && lane.scope == BatchContinuationMode::All && has_deadline;
     if !(may_switch && recorded.has_switched() && spec.existing.resumes()) {
         return LanePhase::Jobs;
     }
-    match recorded.jobs.has_jobs_out() || recorded.jobs.has_collectable() {
+    match recorded.jobs.has_blocking_jobs() || recorded.jobs.has_collectable() {
         true => LanePhase::Leaving,
         false => LanePhase::Live,
     }

@@ -22,7 +22,8 @@ pub enum Lane {
 /// What a process that continues a run in the batch lane does with it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum BatchScope {
+#[schemars(rename = "BatchScope")]
+pub enum BatchContinuationMode {
     /// Everything that is left to do: failed rows are sent again, too.
     #[default]
     All,
@@ -53,7 +54,7 @@ pub struct LaneOptions {
     /// Whether to return once all jobs are submitted, instead of waiting for their results.
     pub detach: bool,
     /// What a process that continues a run does with it.
-    pub scope: BatchScope,
+    pub scope: BatchContinuationMode,
     /// Wait before jobs are looked at for the first time. Later waits are longer, up to five minutes.
     #[serde(with = "duration_text")]
     #[schemars(with = "DurationText")]
@@ -67,7 +68,7 @@ impl Default for LaneOptions {
         Self {
             lane: Lane::Live,
             detach: false,
-            scope: BatchScope::All,
+            scope: BatchContinuationMode::All,
             poll_every: Duration::from_secs(10),
             repair_lane: RepairLane::Batch,
         }

@@ -1,13 +1,13 @@
 //! What a line of results means for the row that reads it.
 
-use rowmill_types::{BatchOrigin, CallError, CallFailure, CallFault, Completion};
+use rowmill_types::{BatchAnswerOrigin, CallError, CallFailure, CallRetryClass, Completion};
 
 use super::endpoint_plan::EndpointPlan;
 
 /// Reads a line of results as the answer of a model.
 pub(super) fn read_line(
     plan: &EndpointPlan,
-    origin: &BatchOrigin,
+    origin: &BatchAnswerOrigin,
     line: &[u8],
 ) -> Result<Completion, CallError> {
     let read = plan.api.read_result(line.trim_ascii()).map_err(|what| {
@@ -24,10 +24,10 @@ pub(super) fn parked(waits_for: &str) -> CallError {
 
 /// Whether the same request may succeed in another job.
 pub(super) fn is_passing(error: &CallError) -> bool {
-    matches!(error.fault(), CallFault::Transient { .. })
+    matches!(error.retry_class(), CallRetryClass::Transient { .. })
 }
 
 /// The failure of a request in a job. The engine must not wait for anything: a pass makes no calls.
-pub(super) fn from_job(error: CallError, origin: BatchOrigin) -> CallError {
+pub(super) fn from_job(error: CallError, origin: BatchAnswerOrigin) -> CallError {
     CallError { retry_after: None, rate_limits: None, batch: Some(Box::new(origin)), ..error }
 }

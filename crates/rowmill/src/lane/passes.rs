@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use rowmill_core::history::UsageHistory;
+use rowmill_core::history::AnsweredRowUsage;
 use rowmill_core::jobs::{JobRecord, JobStage};
 use rowmill_core::ports::JobState;
 use rowmill_core::summary::RunTally;
@@ -21,7 +21,7 @@ use super::job_files::write_problem;
 use super::jobs_out::{RequestsOut, WaitsPerRow};
 use super::journal::JobJournal;
 use super::lane_state::BatchLane;
-use super::options::{BatchScope, Lane};
+use super::options::{BatchContinuationMode, Lane};
 use super::outages::{OutageLimits, ProviderOutages};
 use super::phase::LanePhase;
 use super::results::ResultIndex;
@@ -50,7 +50,7 @@ pub(super) async fn run_with_adapters(
 ) -> Result<RunReport, Problem> {
     check_lane(&spec)?;
     let deadline = spec.work.stop_rules.deadline.map(|limit| (limit, Instant::now() + limit));
-    let switches = spec.work.lane.lane == Lane::Auto && spec.work.lane.scope == BatchScope::All;
+    let switches = spec.work.lane.lane == Lane::Auto && spec.work.lane.scope == BatchContinuationMode::All;
     let switch = deadline.filter(|_| switches).map(|(_, end)| SwitchPlan::new(&spec, end));
     let folder = spec.work_folder().ok_or_else(no_output_file)?;
     let lane = open_lane(&spec, &folder, (control, adapters)).await?;
@@ -128,7 +128,7 @@ impl LaneRounds<'_> {
         if lane.begins_another_pass() {
             return Ok(None);
         }
-        if lane.phase() != LanePhase::Leaving && !lane.lock().jobs.has_jobs_out() {
+        if lane.phase() != LanePhase::Leaving && !lane.lock().jobs.has_blocking_jobs() {
             drop(journal);
             return Ok(Some(lane.finish(report, folder)));
         }
@@ -265,7 +265,7 @@ impl BatchLane {
                 state.phase = LanePhase::Jobs;
                 state.left_to_next_pass
             }
-            LanePhase::Leaving if !state.jobs.has_jobs_out() => {
+            LanePhase::Leaving if !state.jobs.has_blocking_jobs() => {
                 state.phase = LanePhase::Live;
                 true
             }
@@ -316,7 +316,7 @@ impl BatchLane {
     }
 
     /// Adds what earlier passes have counted to the counts of a pass.
-    pub(crate) fn add_earlier_passes(&self, tally: &mut RunTally, history: &mut UsageHistory) {
+    pub(crate) fn add_earlier_passes(&self, tally: &mut RunTally, history: &mut AnsweredRowUsage) {
         let mut state = self.lock();
         if let Some((earlier, before)) = &state.earlier {
             tally.add_earlier_pass(earlier);

@@ -1,6 +1,6 @@
 //! What becomes of a job that the account's queue has no room for.
 
-use rowmill_core::jobs::{JobKey, JobRecord, JobSize, JobStage, LostResults, SubmitPause};
+use rowmill_core::jobs::{JobKey, JobRecord, JobSize, JobStage, RefusedJobHandling, SubmitPause};
 use rowmill_core::limits::Spend;
 use rowmill_core::ports::JobReport;
 use rowmill_types::{Problem, Request};
@@ -25,7 +25,7 @@ impl JobDriver<'_> {
         }
         let (pause, until) =
             self.full_queues.entry(job.provider.clone()).or_insert((SubmitPause::default(), Instant::now()));
-        let wait = pause.refused(refusal.asked);
+        let wait = pause.record_refusal(refusal.asked);
         *until = Instant::now() + wait;
         let waiting = count_phrase(self.lane.job_counts().waiting, "job");
         self.notice(RunNotice::info(format!(
@@ -57,21 +57,21 @@ impl JobDriver<'_> {
     async fn split(&mut self, mut job: JobRecord, refusal: &QueueRefusal) -> Result<(), Problem> {
         let requests = job.size.requests;
         let config = format!("providers.{}.batch.max_queued_tokens", job.provider);
-        let lost = if requests > 1 { LostResults::Split } else { LostResults::Fail };
+        let lost = if requests > 1 { RefusedJobHandling::Split } else { RefusedJobHandling::Fail };
         let text = match lost {
-            LostResults::Split => format!(
+            RefusedJobHandling::Split => format!(
                 "a job of {} is larger than the queue of `{}` ({}): it is split. Set `{config}` in `rowmill.toml` to the \
                  limit of your account",
                 count_phrase(requests, "request"),
                 job.provider,
                 refusal.reason
             ),
-            LostResults::Fail | LostResults::Retry => {
+            RefusedJobHandling::Fail | RefusedJobHandling::Retry => {
                 format!("a request alone is larger than the queue of `{}` ({})", job.provider, refusal.reason)
             }
         };
         self.notice(RunNotice::warning(text.clone()));
-        if lost == LostResults::Split {
+        if lost == RefusedJobHandling::Split {
             self.lane.lock().halve_jobs(&job.provider, job.size);
         }
         job.stage = JobStage::Refused { id: None, reason: text, lost };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rowmill_core::jobs::JobKey;
 use rowmill_core::ports::BatchApi;
-use rowmill_types::{CallFault, Problem, private_file_options};
+use rowmill_types::{CallRetryClass, Problem, private_file_options};
 
 use super::custom_id::CustomId;
 use super::job_files::{JobPaths, read_problem, write_problem};
@@ -179,7 +179,9 @@ impl KindReader {
         let read = results.read_exact_at(&mut line, entry.offset).ok();
         match read.and_then(|()| api.read_result(line.trim_ascii()).ok()).map(|result| result.outcome) {
             Some(Ok(_)) => LineKind::Answer,
-            Some(Err(error)) if matches!(error.fault(), CallFault::Permanent | CallFault::Fatal) => {
+            Some(Err(error))
+                if matches!(error.retry_class(), CallRetryClass::Permanent | CallRetryClass::Fatal) =>
+            {
                 LineKind::Failure
             }
             Some(Err(_)) | None => LineKind::NotRun,

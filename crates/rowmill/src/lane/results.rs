@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
 
-use rowmill_core::jobs::{JobKey, JobRecord, JobStage, LostResults};
+use rowmill_core::jobs::{JobKey, JobRecord, JobStage, RefusedJobHandling};
 use rowmill_types::{Problem, private_file_options};
 
 use super::job_files::{JobPaths, read_problem, write_problem};
@@ -31,7 +31,7 @@ struct IndexedJob {
     first_entry: u32,
     results: Option<JobResults>,
     /// Why it has no results, and what becomes of its requests.
-    refused: Option<(String, LostResults)>,
+    refused: Option<(String, RefusedJobHandling)>,
 }
 
 /// The results of a job, and which of them were read.
@@ -201,8 +201,8 @@ impl IndexedJob {
     fn result(&self, entry: &IndexEntry) -> Result<StoredResult, Problem> {
         match (&self.results, &self.refused) {
             (Some(results), _) if entry.length > 0 => Ok(StoredResult::Line(results.line(entry)?)),
-            (None, Some((reason, LostResults::Fail))) => Ok(StoredResult::Refused(reason.clone())),
-            (None, Some((_, LostResults::Split))) => Ok(StoredResult::NotSent),
+            (None, Some((reason, RefusedJobHandling::Fail))) => Ok(StoredResult::Refused(reason.clone())),
+            (None, Some((_, RefusedJobHandling::Split))) => Ok(StoredResult::NotSent),
             _ => Ok(StoredResult::Missing),
         }
     }
@@ -292,9 +292,9 @@ mod tests {
         let (_folder, paths) = folder();
         let refused = |name, lost| job(name, JobStage::Refused { id: None, reason: "no".into(), lost });
         let jobs = [
-            refused("failed", LostResults::Fail),
-            refused("cancelled", LostResults::Retry),
-            refused("split", LostResults::Split),
+            refused("failed", RefusedJobHandling::Fail),
+            refused("cancelled", RefusedJobHandling::Retry),
+            refused("split", RefusedJobHandling::Split),
         ];
         for (job, request) in jobs.iter().zip(1..) {
             fs::write(paths.ids(&job.key), format!("{}\n", CustomId { request, attempt: 1 })).unwrap();

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use rowmill_core::jobs::{JobRecord, JobStage, LostResults};
-use rowmill_core::ports::{BatchApi, JobError, JobFile, JobKeyRule, JobReport, JobState};
-use rowmill_types::{CallError, CallFailure, CallFault, Problem, ProblemCode, group_digits};
+use rowmill_core::jobs::{JobRecord, JobStage, RefusedJobHandling};
+use rowmill_core::ports::{BatchApi, JobError, JobFile, JobKeyReporting, JobReport, JobState};
+use rowmill_types::{CallError, CallFailure, CallRetryClass, Problem, ProblemCode, group_digits};
 
 use super::driver::JobDriver;
 use super::result_files::{ResultCounts, ResultLook, write_index};
@@ -48,8 +48,8 @@ pub(super) struct QueueRefusal {
 
 impl QueueRefusal {
     fn of(error: &CallError, is_about_size: bool) -> StepResult {
-        let asked = match error.fault() {
-            CallFault::Throttled { after } | CallFault::Exhausted { after } => after,
+        let asked = match error.retry_class() {
+            CallRetryClass::Throttled { after } | CallRetryClass::Exhausted { after } => after,
             _ => None,
         };
         StepResult::QueueFull(Self { reason: error.to_string(), asked, is_about_size })
@@ -91,9 +91,9 @@ impl JobDriver<'_> {
             Err(error) => {
                 job.stage = JobStage::Uploaded { file };
                 self.record(job.clone()).await?;
-                match error.fault() {
-                    CallFault::Throttled { .. } => Ok(QueueRefusal::of(&error, true)),
-                    CallFault::Exhausted { .. } => Ok(QueueRefusal::of(&error, false)),
+                match error.retry_class() {
+                    CallRetryClass::Throttled { .. } => Ok(QueueRefusal::of(&error, true)),
+                    CallRetryClass::Exhausted { .. } => Ok(QueueRefusal::of(&error, false)),
                     _ => self.refused_or_later(&job, &error, "create"),
                 }
             }
@@ -108,18 +108,18 @@ impl JobDriver<'_> {
         api: &dyn BatchApi,
     ) -> Result<StepResult, Problem> {
         let slack = match api.rules().job_key {
-            JobKeyRule::Reported => CLOCK_SLACK_OF_KEYS,
-            JobKeyRule::NotReported => CLOCK_SLACK,
+            JobKeyReporting::Reported => CLOCK_SLACK_OF_KEYS,
+            JobKeyReporting::NotReported => CLOCK_SLACK,
         };
         let listed = match api.list(since - slack).await {
             Ok(listed) => listed,
             Err(error) => return self.refused_or_later(&job, &error, "look for"),
         };
         let found = match api.rules().job_key {
-            JobKeyRule::Reported => {
+            JobKeyReporting::Reported => {
                 listed.into_iter().find(|report| report.key.as_deref() == Some(&job.key.0))
             }
-            JobKeyRule::NotReported => {
+            JobKeyReporting::NotReported => {
                 let known = self.lane.known_provider_ids().await?;
                 let is_like = |report: &JobReport| {
                     let uploaded = file.is_none() || report.input_file == file;
@@ -190,7 +190,7 @@ impl JobDriver<'_> {
         }
         let reason = refusal_reason(report);
         self.notice(RunNotice::warning(format!("the provider refused batch job `{}`: {reason}", report.id)));
-        job.stage = JobStage::Refused { id: Some(report.id.clone()), reason, lost: LostResults::Fail };
+        job.stage = JobStage::Refused { id: Some(report.id.clone()), reason, lost: RefusedJobHandling::Fail };
         self.record(job).await?;
         Ok(StepResult::Later)
     }
@@ -254,8 +254,8 @@ impl JobDriver<'_> {
         error: &CallError,
         what: &str,
     ) -> Result<StepResult, Problem> {
-        match error.fault() {
-            CallFault::Permanent | CallFault::Fatal => {
+        match error.retry_class() {
+            CallRetryClass::Permanent | CallRetryClass::Fatal => {
                 let code = match error.failure {
                     CallFailure::Unauthorized => ProblemCode::Unauthorized,
                     _ => ProblemCode::BatchRefused,
@@ -265,11 +265,11 @@ impl JobDriver<'_> {
                 let message = format!("`{}` refused to {what} {name}: {error}", job.provider);
                 Err(Problem::new(code, message))
             }
-            CallFault::Throttled { .. } | CallFault::Exhausted { .. } if !job.is_submitted() => {
+            CallRetryClass::Throttled { .. } | CallRetryClass::Exhausted { .. } if !job.is_submitted() => {
                 Ok(QueueRefusal::of(error, false))
             }
-            CallFault::Throttled { .. } | CallFault::Exhausted { .. } => Ok(StepResult::Later),
-            CallFault::Transient { .. } | CallFault::LocalLimit => {
+            CallRetryClass::Throttled { .. } | CallRetryClass::Exhausted { .. } => Ok(StepResult::Later),
+            CallRetryClass::Transient { .. } | CallRetryClass::LocalShortage => {
                 Ok(StepResult::Failed(Box::new(error.clone())))
             }
         }

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, ready};
-use rowmill_core::limits::Parallelism;
+use rowmill_core::limits::CallParallelism;
 use rowmill_core::ports::{
-    BatchApi, BatchRules, ExpiryRule, JobCounts, JobFile, JobKeyRule, JobReport, JobResult, JobState, Model,
+    BatchApi, BatchRules, ExpiredJobResultRule, JobCounts, JobFile, JobKeyReporting, JobReport, JobResult,
+    JobState, Model,
 };
 use rowmill_data::{InputLocation, InputSpec};
 use rowmill_types::{
@@ -101,8 +102,8 @@ impl FakeProvider {
             max_jobs: None,
             window: 24 * HOUR,
             cancel_time: 10 * MINUTE,
-            expiry: ExpiryRule::KeepsFinished,
-            job_key: JobKeyRule::Reported,
+            expiry: ExpiredJobResultRule::KeepsFinished,
+            job_key: JobKeyReporting::Reported,
         };
         let state = FakeState { draws: seed, ..FakeState::default() };
         Arc::new(Self { rules, state: Mutex::new(state), cancelling })
@@ -309,7 +310,7 @@ impl SeededRun {
         spec.existing = existing;
         spec.work.lane.lane = Lane::Auto;
         spec.work.stop_rules.deadline = Some(deadline);
-        spec.work.parallel = Parallelism::AtMost(PARALLEL);
+        spec.work.parallel = CallParallelism::AtMost(PARALLEL);
         spec.work.timeout = SLOW_CALL;
         // What was cancelled is sent live even if nothing is sent again.
         spec.work.retries = 0;

@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use rowmill_core::jobs::{JobRecord, JobStage, LivePace, LostResults, SwitchFacts};
-use rowmill_core::limits::{MinuteLimits, Parallelism};
+use rowmill_core::jobs::{JobRecord, JobStage, LivePace, RefusedJobHandling, SwitchFacts};
+use rowmill_core::limits::{CallParallelism, MinuteLimits};
 use rowmill_core::ports::JobState;
 use rowmill_types::{CallError, Problem};
 use tokio::time::Instant;
@@ -35,7 +35,7 @@ pub(super) struct SwitchPlan {
     /// The deadline.
     end: Instant,
     rates: MinuteLimits,
-    parallel: Parallelism,
+    parallel: CallParallelism,
     timeout: Duration,
     /// The calls of a row, as long as none has ended.
     calls_per_row: f64,
@@ -83,7 +83,7 @@ impl BatchLane {
     /// What decides when the run leaves its jobs.
     pub(super) fn switch_facts(&self, plan: &SwitchPlan) -> SwitchFacts {
         let state = self.lock();
-        let out = || state.jobs.jobs().iter().filter(|job| job.is_out());
+        let out = || state.jobs.jobs().iter().filter(|job| job.blocks_rows());
         let (tally, history) = state.earlier.clone().unwrap_or_default();
         let calls_per_row = match tally.processed_rows {
             0 => plan.calls_per_row,
@@ -133,7 +133,7 @@ impl BatchLane {
 
     /// What becomes of a request that is to be sent, if it is not added to a job.
     pub(super) fn not_for_a_job(&self, phase: LanePhase) -> Option<CallError> {
-        let sends = self.scope != super::BatchScope::Cancel && phase == LanePhase::Jobs;
+        let sends = self.scope != super::BatchContinuationMode::Cancel && phase == LanePhase::Jobs;
         (!sends).then(|| parked(super::lane_state::NOT_IN_A_JOB))
     }
 }
@@ -164,7 +164,7 @@ impl JobDriver<'_> {
                 () = tokio::time::sleep_until(last) => break,
                 advanced = self.advance() => advanced?,
             }
-            if !self.lane.lock().jobs.has_jobs_out() {
+            if !self.lane.lock().jobs.has_blocking_jobs() {
                 break;
             }
             let wait = self.next_wait().min(CANCEL_POLL);
@@ -182,7 +182,7 @@ impl JobDriver<'_> {
     /// Gives up jobs that have not ended in time.
     async fn abandon_jobs(&self) -> Result<(), Problem> {
         let out: Vec<JobRecord> =
-            self.lane.lock().jobs.jobs().iter().filter(|job| job.is_out()).cloned().collect();
+            self.lane.lock().jobs.jobs().iter().filter(|job| job.blocks_rows()).cloned().collect();
         for mut job in out {
             let state = match &job.stage {
                 JobStage::Submitted { state, .. } => *state,
@@ -219,5 +219,5 @@ impl JobDriver<'_> {
 }
 
 fn was_never_sent(job: &JobRecord) -> bool {
-    matches!(job.stage, JobStage::Refused { id: None, lost: LostResults::Retry, .. })
+    matches!(job.stage, JobStage::Refused { id: None, lost: RefusedJobHandling::Retry, .. })
 }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 
-use rowmill_types::{BatchOrigin, Problem, private_file_options};
+use rowmill_types::{BatchAnswerOrigin, Problem, private_file_options};
 
 use super::job_files::write_problem;
 
@@ -21,7 +21,7 @@ pub(super) struct TruncatedAnswers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TruncatedAnswer {
     /// The job that it comes from.
-    pub(super) origin: BatchOrigin,
+    pub(super) origin: BatchAnswerOrigin,
     /// The line of the job's results.
     pub(super) line: Vec<u8>,
 }
@@ -52,7 +52,7 @@ impl TruncatedAnswers {
         if self.known.contains_key(&request) {
             return Ok(());
         }
-        let BatchOrigin { job, round, attempt, .. } = &answer.origin;
+        let BatchAnswerOrigin { job, round, attempt, .. } = &answer.origin;
         let mut text = format!("{request:032x} {job} {round} {attempt} ").into_bytes();
         text.extend_from_slice(&answer.line);
         text.push(b'\n');
@@ -70,7 +70,7 @@ fn parse(line: &[u8]) -> Option<(u128, TruncatedAnswer)> {
     let request = u128::from_str_radix(text()?, 16).ok()?;
     let job = text()?.to_owned();
     let (round, attempt) = (text()?.parse().ok()?, text()?.parse().ok()?);
-    let origin = BatchOrigin { job, round, attempt, is_counted: false };
+    let origin = BatchAnswerOrigin { job, round, attempt, is_counted: false };
     Some((request, TruncatedAnswer { origin, line: parts.next()?.to_vec() }))
 }
 
@@ -83,7 +83,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("truncated");
         let mut first = TruncatedAnswers::read(path.clone());
-        let origin = BatchOrigin { job: "batch_1".into(), round: 2, attempt: 3, is_counted: false };
+        let origin = BatchAnswerOrigin { job: "batch_1".into(), round: 2, attempt: 3, is_counted: false };
         let answer = |line: &[u8]| TruncatedAnswer { origin: origin.clone(), line: line.to_vec() };
         first.keep(5, answer(b"{\"a\": 1}")).unwrap();
         first.keep(6, answer(b"{\"b\": 2}")).unwrap();

@@ -56,7 +56,7 @@ impl<'a> RunNotification<'a> {
             status: "stopped",
             stopped_by: problem.message.render(vocabulary),
         };
-        Self { content, exit_code: problem.exit() as u8, batch: None }
+        Self { content, exit_code: problem.exit_code() as u8, batch: None }
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rowmill_data::output::names_open_file;
 use rowmill_data::{InputSpec, input_would_read};
 use rowmill_types::settings::{INPUT, RESUME};
-use rowmill_types::{MessageText, Problem, ProblemCode};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode};
 
 use super::identity::{FileIdentity, full_path};
 use super::reads::{ReadPath, paths_read};
@@ -56,7 +56,7 @@ pub(crate) fn recheck_paths_disjoint(spec: &RunSpec, work_folder: &Path) -> Resu
         return Ok(());
     }
     check_paths_disjoint(&paths_read(spec), &links, None).map_err(|problem| {
-        let message = format!("{}; it was replaced during the run", problem.message.with_markers());
+        let message = format!("{}; it was replaced during the run", problem.message.with_mention_markers());
         Problem { message: message.into(), ..problem }.hint(format!(
             "remove the link, then run the same command with {RESUME} to continue; every answer is kept"
         ))
@@ -142,8 +142,8 @@ fn clash(one: &WrittenPath, other: &WrittenPath) -> bool {
     one.named_by != other.named_by && !(names_open_file(&one.path) && names_open_file(&other.path))
 }
 
-fn same_path((second, path): (&MessageText, &Path), (first, other): (&MessageText, &Path)) -> Problem {
-    let (second, first) = (second.with_markers(), first.with_markers());
+fn same_path((second, path): (&DiagnosticText, &Path), (first, other): (&DiagnosticText, &Path)) -> Problem {
+    let (second, first) = (second.with_mention_markers(), first.with_mention_markers());
     let what = if path.is_dir() { "folder" } else { "file" };
     let mut message = format!("{second} must not point to the same {what} as {first}: `{}`", path.display());
     if path != other {
@@ -152,8 +152,8 @@ fn same_path((second, path): (&MessageText, &Path), (first, other): (&MessageTex
     Problem::new(ProblemCode::SamePath, message).hint("use a different path for each")
 }
 
-fn could_replace(folder: &WrittenPath, named_by: &MessageText, path: &Path) -> Problem {
-    let (writer, named_by) = (folder.named_by.with_markers(), named_by.with_markers());
+fn could_replace(folder: &WrittenPath, named_by: &DiagnosticText, path: &Path) -> Problem {
+    let (writer, named_by) = (folder.named_by.with_mention_markers(), named_by.with_mention_markers());
     let message = format!(
         "{writer} writes files to `{}` and could overwrite the file of {named_by}: `{}`",
         folder.path.display(),
@@ -170,7 +170,7 @@ fn check_input(input: &InputSpec, writes: &[WrittenPath]) -> Result<(), Problem>
     let (given, shown) = (input.location.name(), write.path.display());
     let message = format!(
         "{input} would also read what {} writes: `{shown}`",
-        write.named_by.with_markers(),
+        write.named_by.with_mention_markers(),
         input = INPUT.with_value(given)
     );
     Err(Problem::new(ProblemCode::SamePath, message).hint(elsewhere(input, write)))

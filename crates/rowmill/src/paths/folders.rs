@@ -6,7 +6,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use rowmill_data::output::link_target;
-use rowmill_types::{MessageText, Problem, ProblemCode};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode};
 
 use super::writes::{DEFAULT_WORK_FOLDER, WrittenKind, WrittenPath};
 
@@ -22,7 +22,7 @@ pub(crate) struct CreatedFolders {
     /// Every folder that was created, parents first.
     made: Vec<PathBuf>,
     /// Notices about them.
-    notices: Vec<MessageText>,
+    notices: Vec<DiagnosticText>,
     /// Files that did not exist before.
     new_files: Vec<PathBuf>,
     /// The work folder, with the id of the run that is about to start in it.
@@ -58,11 +58,11 @@ impl CreatedFolders {
                 let message = format!(
                     "cannot create the folder `{}` of {}",
                     folder.display(),
-                    write.named_by.with_markers()
+                    write.named_by.with_mention_markers()
                 );
                 Problem::new(ProblemCode::OutputPath, message).cause(error).hint("choose another path")
             })?;
-            let user = write.named_by.with_markers();
+            let user = write.named_by.with_mention_markers();
             folders.notices.push(format!("created the folder `{}` for {user}", folder.display()).into());
         }
         Ok(folders)
@@ -104,7 +104,7 @@ impl CreatedFolders {
     }
 
     /// Keeps everything; returns notices about it for the user.
-    pub(crate) fn commit(mut self) -> Vec<MessageText> {
+    pub(crate) fn commit(mut self) -> Vec<DiagnosticText> {
         self.made.clear();
         self.work_folder = None;
         std::mem::take(&mut self.notices)

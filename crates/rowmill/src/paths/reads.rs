@@ -6,8 +6,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use rowmill_core::variables::InstructionVariables;
-use rowmill_data::{InputLocation, local_files, local_path};
-use rowmill_types::{MessageText, Setting};
+use rowmill_data::{InputLocation, local_input_files, local_path};
+use rowmill_types::{DiagnosticText, Setting};
 
 use crate::agents::{LoadedCards, card_files_in, server_files};
 use crate::environment::RunEnvironment;
@@ -24,7 +24,7 @@ pub(super) const MOST_NAMED: usize = 1000;
 #[derive(Debug)]
 pub(crate) struct ReadPath {
     /// The flag that names the file, as messages show it.
-    pub(crate) named_by: MessageText,
+    pub(crate) named_by: DiagnosticText,
     /// The path.
     pub(crate) path: PathBuf,
 }
@@ -65,7 +65,7 @@ fn named_files(spec: &RunSpec) -> Vec<ReadPath> {
     }
     // An entry without a `=` is reported when variables are read.
     for (_, path) in
-        spec.variables.files.iter().filter_map(|entry| InstructionVariables::parse_file_pair(entry).ok())
+        spec.variables.files.iter().filter_map(|entry| InstructionVariables::split_file_pair(entry).ok())
     {
         add(VAR_FILE, path);
     }
@@ -142,7 +142,7 @@ fn input_files(spec: &RunSpec) -> Vec<ReadPath> {
         InputLocation::File(path) if !path.is_dir() => vec![ReadPath::new(INPUT, path)],
         InputLocation::File(_) | InputLocation::Pattern(_) | InputLocation::Files(_) => {
             // Problems with the input are reported when it is opened.
-            let list = local_files(&spec.input).ok().flatten();
+            let list = local_input_files(&spec.input).ok().flatten();
             let files = list.into_iter().flat_map(|(list, _)| list.files);
             files.map(|file| ReadPath::new(INPUT, Path::new(&file.path))).collect()
         }

@@ -7,7 +7,7 @@ use rowmill_data::table::TableTarget;
 use rowmill_data::traces::TraceFolder;
 use rowmill_store::answers::SqliteAnswerStore;
 use rowmill_store::file::WorkFolder;
-use rowmill_types::MessageText;
+use rowmill_types::DiagnosticText;
 
 use crate::spec::{OutputTarget, RunSpec};
 use rowmill_types::settings::{
@@ -22,7 +22,7 @@ pub(super) const DEFAULT_WORK_FOLDER: &str = "the work folder";
 #[derive(Debug)]
 pub(crate) struct WrittenPath {
     /// The flag that names it, as messages show it.
-    pub(crate) named_by: MessageText,
+    pub(crate) named_by: DiagnosticText,
     /// The path.
     pub(crate) path: PathBuf,
     /// The kind.
@@ -103,7 +103,7 @@ pub(crate) fn paths_written(spec: &RunSpec, work_folder: &Path) -> Vec<WrittenPa
     };
     let samples = ["run.json", "ledger-1.jsonl", "envelopes.jsonl"];
     writes.push(WrittenPath::folder(&named_by, work_folder, WorkFolder::is_own_name, &samples));
-    writes.extend(files_of_folder(named_by, WorkFolder::files_in(work_folder)));
+    writes.extend(files_of_folder(named_by, WorkFolder::overwritten_files_in(work_folder)));
     writes
 }
 
@@ -129,8 +129,8 @@ fn standard_output() -> WrittenPath {
 
 fn traces(path: &Path) -> Vec<WrittenPath> {
     let samples = ["manifest.jsonl", "spans.jsonl", "row-000001__id-1__worker.codex.jsonl"];
-    let mut writes = vec![WrittenPath::folder(EXPORT_TRACES, path, TraceFolder::owns, &samples)];
-    writes.extend(files_of_folder(EXPORT_TRACES, TraceFolder::files(path)));
+    let mut writes = vec![WrittenPath::folder(EXPORT_TRACES, path, TraceFolder::is_own_name, &samples)];
+    writes.extend(files_of_folder(EXPORT_TRACES, TraceFolder::fixed_file_paths(path)));
     writes
 }
 
@@ -157,7 +157,7 @@ fn files_of_folder(
     named_by: impl Display,
     files: impl IntoIterator<Item = PathBuf>,
 ) -> impl Iterator<Item = WrittenPath> {
-    let named_by = MessageText::from(named_by.to_string());
+    let named_by = DiagnosticText::from(named_by.to_string());
     files.into_iter().map(move |path| WrittenPath {
         named_by: named_by.clone(),
         path,

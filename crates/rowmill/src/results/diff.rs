@@ -41,12 +41,12 @@ pub struct ChangedRow {
     /// The id.
     pub id: String,
     /// The differences.
-    pub fields: Vec<ChangedField>,
+    pub fields: Vec<ChangedResultField>,
 }
 
 /// A field that differs.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ChangedField {
+pub struct ChangedResultField {
     /// The field of the result, or `error` for the type of an error.
     pub name: String,
     /// The value here, as JSON.
@@ -284,8 +284,8 @@ impl RunComparison {
     }
 }
 
-fn error_field(here: Option<&str>, there: Option<&str>) -> ChangedField {
-    ChangedField {
+fn error_field(here: Option<&str>, there: Option<&str>) -> ChangedResultField {
+    ChangedResultField {
         name: "error".into(),
         here: here.map(|kind| Value::from(kind).to_string()),
         there: there.map(|kind| Value::from(kind).to_string()),
@@ -294,7 +294,7 @@ fn error_field(here: Option<&str>, there: Option<&str>) -> ChangedField {
 
 /// The fields in which two results differ, in any order; a field without a name stands for results that
 /// are not both objects.
-fn changed_fields(here: &str, there: &str) -> Vec<ChangedField> {
+fn changed_fields(here: &str, there: &str) -> Vec<ChangedResultField> {
     if here == there {
         return Vec::new();
     }
@@ -303,7 +303,8 @@ fn changed_fields(here: &str, there: &str) -> Vec<ChangedField> {
         one == other || parse(one).is_some_and(|one| Some(one) == parse(other))
     };
     let whole = || {
-        let field = ChangedField { name: String::new(), here: Some(here.into()), there: Some(there.into()) };
+        let field =
+            ChangedResultField { name: String::new(), here: Some(here.into()), there: Some(there.into()) };
         if same(here, there) { Vec::new() } else { vec![field] }
     };
     let objects = here.starts_with('{') && there.starts_with('{');
@@ -313,7 +314,7 @@ fn changed_fields(here: &str, there: &str) -> Vec<ChangedField> {
     for (name, value) in one.fields() {
         let counterpart = other.field(name);
         if counterpart.is_none_or(|counterpart| !same(value, counterpart)) {
-            changes.push(ChangedField {
+            changes.push(ChangedResultField {
                 name: name.to_owned(),
                 here: Some(value.to_owned()),
                 there: counterpart.map(str::to_owned),
@@ -321,7 +322,7 @@ fn changed_fields(here: &str, there: &str) -> Vec<ChangedField> {
         }
     }
     for (name, value) in other.fields().filter(|(name, _)| one.field(name).is_none()) {
-        changes.push(ChangedField { name: name.to_owned(), here: None, there: Some(value.to_owned()) });
+        changes.push(ChangedResultField { name: name.to_owned(), here: None, there: Some(value.to_owned()) });
     }
     changes
 }

@@ -10,7 +10,7 @@ const FEW_BARS: f64 = 9.0;
 
 /// The distribution of a set of values.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ValueDistribution {
+pub struct TelemetryDistribution {
     /// The number of values.
     pub count: u64,
     /// The minimum.
@@ -49,7 +49,7 @@ pub(super) enum ValueScale {
     Measured,
 }
 
-impl ValueDistribution {
+impl TelemetryDistribution {
     /// The distribution of the collected values; `None` if there are none.
     pub(super) fn from_stats(spread: &ValueStats, values: ValueScale) -> Option<Self> {
         let summary = spread.summary();
@@ -61,7 +61,7 @@ impl ValueDistribution {
             ValueScale::Measured => (0.0, |value| value),
         };
         let shifted: Vec<f64> = edges.iter().map(|edge| edge - shift).collect();
-        let counts = spread.count_between(&shifted);
+        let counts = spread.count_by_range(&shifted);
         let bars = edges.windows(2).zip(counts).filter_map(|(range, count)| {
             let [from, to] = range else { return None };
             Some(HistogramBar { from: *from, to: *to, count })
@@ -131,7 +131,7 @@ mod tests {
     fn what_is_counted_is_whole_however_many_there_are() {
         let mut spread = ValueStats::default();
         (0..30_000).for_each(|at| spread.add(f64::from(at % 25)));
-        let found = ValueDistribution::from_stats(&spread, ValueScale::Counted).unwrap();
+        let found = TelemetryDistribution::from_stats(&spread, ValueScale::Counted).unwrap();
         assert_eq!((found.p50, found.p90), (12.0, 22.0));
         let counts: Vec<u64> = found.bars.iter().map(|bar| bar.count / 1200).collect();
         assert_eq!(counts, [1, 1, 3, 5, 10, 5]);
@@ -142,7 +142,7 @@ mod tests {
         for values in [vec![7.0; 5], vec![0.0, 0.2, 900_000.0], (0..3000).map(f64::from).collect()] {
             let mut spread = ValueStats::default();
             values.iter().for_each(|value| spread.add(*value));
-            let found = ValueDistribution::from_stats(&spread, ValueScale::Measured).unwrap();
+            let found = TelemetryDistribution::from_stats(&spread, ValueScale::Measured).unwrap();
             assert_eq!(found.bars.iter().map(|bar| bar.count).sum::<u64>(), values.len() as u64);
             assert!(found.bars.len() <= MOST_BARS, "{}", found.bars.len());
             let (first, last) = (found.bars[0], found.bars[found.bars.len() - 1]);

@@ -25,7 +25,7 @@ const BLOCK: usize = 1 << 18;
 pub fn envelopes_path(output: &Path) -> Result<PathBuf, Problem> {
     let folder =
         if output.is_dir() { output.join(FOLDER_IN_OUTPUT) } else { WorkFolder::default_path(output) };
-    let beside = WorkFolder::envelopes_in(&folder);
+    let beside = WorkFolder::envelopes_path_in(&folder);
     if beside.is_file() {
         return Ok(beside);
     }

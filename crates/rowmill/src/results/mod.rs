@@ -10,11 +10,11 @@ mod query;
 mod telemetry;
 mod unfinished;
 
-pub use diff::{ChangedField, ChangedRow, RunDiff, diff_runs};
-pub use distribution::{HistogramBar, ValueDistribution};
+pub use diff::{ChangedResultField, ChangedRow, RunDiff, diff_runs};
+pub use distribution::{HistogramBar, TelemetryDistribution};
 pub use envelopes::envelopes_path;
 pub use fields::FieldSummary;
-pub use overview::{FailedRow, ResultsOverview, ResultsSpec, read_results};
+pub use overview::{FailedRow, ResultsOverview, ResultsOverviewSpec, summarize_results};
 pub use query::{QueryContext, query_results};
-pub use telemetry::TelemetrySummary;
-pub use unfinished::{UnfinishedRun, find_unfinished_run};
+pub use telemetry::RowTelemetrySummary;
+pub use unfinished::{UnfinishedRun, unfinished_run_of_output};

@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use super::envelopes::{EnvelopeLines, envelopes_path, parse_envelope};
 use super::fields::{FieldCollector, FieldSummary};
-use super::telemetry::{self, TelemetrySummary};
-use super::unfinished::{UnfinishedRun, find_unfinished_run};
+use super::telemetry::{self, RowTelemetrySummary};
+use super::unfinished::{UnfinishedRun, unfinished_run_of_output};
 
 /// The parameters of a summary.
 #[derive(Debug, Clone)]
-pub struct ResultsSpec {
+pub struct ResultsOverviewSpec {
     /// The output of the run.
     pub output: PathBuf,
     /// The telemetry of the run; if missing, the telemetry in the ledger is used, if one was kept.
@@ -47,7 +47,7 @@ pub struct ResultsOverview {
     pub fields: Vec<FieldSummary>,
     /// Tokens and times, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub telemetry: Option<TelemetrySummary>,
+    pub telemetry: Option<RowTelemetrySummary>,
 }
 
 /// A row that failed.
@@ -69,7 +69,7 @@ pub struct FailedRow {
 /// # Errors
 ///
 /// The output is missing, or a line of it is not an envelope.
-pub fn read_results(spec: &ResultsSpec) -> Result<ResultsOverview, Problem> {
+pub fn summarize_results(spec: &ResultsOverviewSpec) -> Result<ResultsOverview, Problem> {
     let mut found = ResultsOverview {
         output: spec.output.display().to_string(),
         rows: 0,
@@ -113,7 +113,7 @@ pub fn read_results(spec: &ResultsSpec) -> Result<ResultsOverview, Problem> {
         }
     }
     found.fields = fields.summaries();
-    found.unfinished = find_unfinished_run(&spec.output, found.rows - found.repeated);
+    found.unfinished = unfinished_run_of_output(&spec.output, found.rows - found.repeated);
     found.telemetry = match &spec.telemetry {
         Some(path) => telemetry::from_file(path)?,
         None => telemetry::from_ledger(&spec.output)?,

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rowmill_core::ports::ReadLimit;
-use rowmill_data::output::result_rows;
+use rowmill_data::output::open_result_rows;
 use rowmill_data::{SqlSettings, sql_dataset};
-use rowmill_types::{MessageText, Problem, ProblemCode, Row};
+use rowmill_types::{DiagnosticText, Problem, ProblemCode, Row};
 
 use super::envelopes_path;
 use crate::environment::RunEnvironment;
@@ -19,7 +19,7 @@ const ROOM: ReadLimit = ReadLimit { rows: 1024, bytes: 1 << 20 };
 #[derive(Clone)]
 pub struct QueryContext {
     /// Receives notices about what the query cannot see.
-    pub notice: Arc<dyn Fn(MessageText) + Send + Sync>,
+    pub notice: Arc<dyn Fn(DiagnosticText) + Send + Sync>,
     /// Where the folder for temporary files is looked up.
     pub environment: RunEnvironment,
 }
@@ -48,7 +48,7 @@ pub fn query_results(
         Problem::new(ProblemCode::WriteFailed, "cannot create a temporary folder for the query").cause(error)
     })?;
     let settings = SqlSettings { temp: temp.path(), types: &[] };
-    let rows = sql_dataset(result_rows(&envelopes_path(output)?)?, sql, &settings, notice)?;
+    let rows = sql_dataset(open_result_rows(&envelopes_path(output)?)?, sql, &settings, notice)?;
     let mut source = rows.open()?;
     let mut batch = Vec::new();
     loop {

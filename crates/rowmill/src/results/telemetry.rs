@@ -9,22 +9,22 @@ use rowmill_types::Problem;
 use rowmill_types::settings::TELEMETRY_OUTPUT;
 use serde::{Deserialize, Serialize};
 
-use super::distribution::{ValueDistribution, ValueScale};
+use super::distribution::{TelemetryDistribution, ValueScale};
 use super::envelopes::EnvelopeLines;
 
 use crate::run_storage::RunStorage;
 
 /// A summary of the tokens, times and cost of rows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct TelemetrySummary {
+pub struct RowTelemetrySummary {
     /// The source of the numbers.
     pub source: String,
     /// Prompt tokens per row.
-    pub input_tokens: Option<ValueDistribution>,
+    pub input_tokens: Option<TelemetryDistribution>,
     /// Generated tokens per row.
-    pub output_tokens: Option<ValueDistribution>,
+    pub output_tokens: Option<TelemetryDistribution>,
     /// Milliseconds per row, from its first call to its end.
-    pub milliseconds: Option<ValueDistribution>,
+    pub milliseconds: Option<TelemetryDistribution>,
     /// The total cost of the rows, as far as prices are known.
     pub cost_usd: Option<f64>,
 }
@@ -78,12 +78,12 @@ impl TelemetrySums {
         }
     }
 
-    fn summary(self, source: String) -> Option<TelemetrySummary> {
-        let found = TelemetrySummary {
+    fn summary(self, source: String) -> Option<RowTelemetrySummary> {
+        let found = RowTelemetrySummary {
             source,
-            input_tokens: ValueDistribution::from_stats(&self.input, ValueScale::Counted),
-            output_tokens: ValueDistribution::from_stats(&self.output, ValueScale::Counted),
-            milliseconds: ValueDistribution::from_stats(&self.milliseconds, ValueScale::Measured),
+            input_tokens: TelemetryDistribution::from_stats(&self.input, ValueScale::Counted),
+            output_tokens: TelemetryDistribution::from_stats(&self.output, ValueScale::Counted),
+            milliseconds: TelemetryDistribution::from_stats(&self.milliseconds, ValueScale::Measured),
             cost_usd: self.cost,
         };
         found.milliseconds.is_some().then_some(found)
@@ -91,7 +91,7 @@ impl TelemetrySums {
 }
 
 /// Summarizes the file of `--telemetry-output`.
-pub(super) fn from_file(path: &Path) -> Result<Option<TelemetrySummary>, Problem> {
+pub(super) fn from_file(path: &Path) -> Result<Option<RowTelemetrySummary>, Problem> {
     let mut sums = TelemetrySums::default();
     let mut lines = EnvelopeLines::open(path)?;
     while let Some((_, line)) = lines.next()? {
@@ -109,7 +109,7 @@ pub(super) fn from_file(path: &Path) -> Result<Option<TelemetrySummary>, Problem
 }
 
 /// Summarizes the ledger beside the output, if it was kept.
-pub(super) fn from_ledger(output: &Path) -> Result<Option<TelemetrySummary>, Problem> {
+pub(super) fn from_ledger(output: &Path) -> Result<Option<RowTelemetrySummary>, Problem> {
     let folder = WorkFolder::default_path(output);
     let mut sums = TelemetrySums::default();
     RunStorage::look_at(&folder).store.scan(&mut |scanned| {

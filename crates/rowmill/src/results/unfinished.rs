@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use rowmill_core::run_header::UnfinishedInput;
+use rowmill_core::run_header::UnfinishedRunEntry;
 use rowmill_store::file::WorkFolder;
 use serde::Serialize;
 
@@ -21,12 +21,12 @@ pub struct UnfinishedRun {
 /// Returns the state of the run from the work folder beside an output with this many rows; `None` if
 /// the run reached its end, or nothing is known about it.
 #[must_use]
-pub fn find_unfinished_run(output: &Path, rows: u64) -> Option<UnfinishedRun> {
+pub fn unfinished_run_of_output(output: &Path, rows: u64) -> Option<UnfinishedRun> {
     let folder =
         if output.is_dir() { output.join(FOLDER_IN_OUTPUT) } else { WorkFolder::default_path(output) };
     let RunStorage { store, folder, .. } = RunStorage::look_at(&folder);
     let header = store.header().ok()??;
-    header.unfinished.map(|UnfinishedInput { rows: all }| UnfinishedRun {
+    header.unfinished.map(|UnfinishedRunEntry { rows: all }| UnfinishedRun {
         missing: all.map(|all| all.saturating_sub(rows)).filter(|missing| *missing > 0),
         running: folder.is_in_use(),
     })

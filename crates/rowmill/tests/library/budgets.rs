@@ -1,4 +1,4 @@
-//! `max_cost` and `max_tokens`: Langroid compares a total over all models and batches of the process
+//! `max_cost` and `max_total_tokens`: Langroid compares a total over all models and batches of the process
 //! after each step, so that every item still makes a call and a batch can be over before it starts.
 //! Here a batch counts only its own spending, and a call that could exceed the limit is not sent.
 
@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use rowmill::{
-    Batch, BatchCause, BudgetLimits, ErrorKind, Money, Price, PriceConfig, ReturnNone, RunNotice, StopCause,
-    TokenPrices,
+    Batch, BatchFailureCause, BudgetLimits, Money, Price, PriceConfig, ReturnNone, RowErrorKind, RunNotice,
+    StopCause, TokenPrices,
 };
 use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript, SimulatorStats};
 
@@ -24,7 +24,8 @@ fn priced_provider() -> Simulator {
     let dollar = Money::from_pico(1_000_000_000);
     let tokens =
         TokenPrices { input: dollar, cached: dollar, cache_write: dollar, output: dollar, reasoning: dollar };
-    let script = SimulatorScript::new().answer(|prompt, _| SimulatedAnswer::Text(format!("{prompt:.<64}")));
+    let script =
+        SimulatorScript::new().answer_prompts(|prompt, _| SimulatedAnswer::Text(format!("{prompt:.<64}")));
     Simulator::start_blocking(script.price(Price { tokens, long: None, batch_percent: None }))
 }
 
@@ -45,7 +46,7 @@ async fn max_cost_is_never_passed_and_items_beyond_it_are_not_begun() {
     let simulator = priced_provider();
     let limit = dollars(LIMIT as f64 / 1e3);
     let error = batch(&simulator).max_cost(limit).run().await.unwrap_err();
-    let BatchCause::Stopped(StopCause::Budget { spent, worst }) = error.cause() else {
+    let BatchFailureCause::Stopped(StopCause::Budget { spent, worst }) = error.cause() else {
         unreachable!("{error:?}")
     };
     assert!(spent.cost <= limit && spent.cost + worst.cost > limit, "{spent:?} {worst:?}");
@@ -88,7 +89,7 @@ async fn max_cost_that_is_enough_changes_nothing() {
 #[tokio::test]
 async fn max_cost_counts_the_earlier_runs_of_a_ledger() {
     let (simulator, folder) = (priced_provider(), tempfile::tempdir().unwrap());
-    let ledger = || rowmill::LedgerFolder::resume(folder.path());
+    let ledger = || rowmill::LedgerOptions::resume(folder.path());
     let limit = dollars(LIMIT as f64 / 1e3);
     let first =
         batch(&simulator).max_cost(limit).ledger(ledger()).on_failure(ReturnNone).run().await.unwrap();
@@ -107,8 +108,8 @@ async fn max_cost_counts_the_earlier_runs_of_a_ledger() {
 #[tokio::test]
 async fn max_tokens_are_never_passed_and_items_beyond_them_are_not_begun() {
     let simulator = priced_provider();
-    let error = batch(&simulator).max_tokens(LIMIT).run().await.unwrap_err();
-    assert!(matches!(error.cause(), BatchCause::Stopped(StopCause::Budget { .. })), "{error:?}");
+    let error = batch(&simulator).max_total_tokens(LIMIT).run().await.unwrap_err();
+    assert!(matches!(error.cause(), BatchFailureCause::Stopped(StopCause::Budget { .. })), "{error:?}");
     let stats = simulator.stats();
     assert!(tokens(&stats) <= LIMIT, "{stats:?}");
     let (ok, failed, cancelled, not_run) = accounts(error.report().unwrap(), ITEMS);
@@ -121,7 +122,7 @@ async fn max_tokens_count_this_batch_only() {
     let simulator = priced_provider();
     batch(&simulator).run().await.unwrap();
     let spent = tokens(&simulator.stats());
-    let results = batch(&simulator).max_tokens(LIMIT).on_failure(ReturnNone).run().await.unwrap();
+    let results = batch(&simulator).max_total_tokens(LIMIT).on_failure(ReturnNone).run().await.unwrap();
     assert!(results.report.ok > 1);
     assert!(tokens(&simulator.stats()) - spent <= LIMIT);
 }
@@ -129,7 +130,7 @@ async fn max_tokens_count_this_batch_only() {
 #[tokio::test]
 async fn max_tokens_that_not_even_one_call_fits_into_send_nothing() {
     let simulator = priced_provider();
-    let results = batch(&simulator).max_tokens(20).on_failure(ReturnNone).run().await.unwrap();
+    let results = batch(&simulator).max_total_tokens(20).on_failure(ReturnNone).run().await.unwrap();
     assert_eq!(accounts(&results.report, ITEMS), (0, 0, 0, ITEMS));
     assert_eq!(results.items, vec![None; ITEMS as usize]);
     assert_eq!(simulator.stats().requests, 0);
@@ -142,7 +143,7 @@ async fn max_tokens_of_an_item_are_that_items_failure() {
     let batch = Batch::over(0..3_usize).prompt(prompt).worker(MODEL).at(&simulator);
     let batch = batch.item_budget(BudgetLimits { cost: None, tokens: Some(LIMIT) });
     let results = batch.on_failure(rowmill::ReturnError).run().await.unwrap();
-    assert_eq!(results.items[1].as_ref().unwrap_err().kind(), Some(ErrorKind::RowLimit));
+    assert_eq!(results.items[1].as_ref().unwrap_err().kind(), Some(RowErrorKind::RowLimit));
     assert_eq!((results.report.ok, simulator.stats().requests), (2, 2));
 }
 

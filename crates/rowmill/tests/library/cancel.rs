@@ -16,8 +16,8 @@ use futures_util::StreamExt;
 use futures_util::future::{BoxFuture, join, select};
 use rowmill::cache::{SqliteAnswerStore, cache_stats};
 use rowmill::{
-    Batch, BatchCause, BatchItem, ErrorKind, InputLocation, InputSpec, Observer, OutputTarget, ReturnError,
-    ReturnNone, RunControl, RunEnvironment, RunEvent, RunSpec, StopCause, StopHandle, run,
+    Batch, BatchFailureCause, BatchItem, InputLocation, InputSpec, Observer, OutputTarget, ReturnError,
+    ReturnNone, RowErrorKind, RunControl, RunEnvironment, RunEvent, RunSpec, StopCause, StopHandle, run,
 };
 use rowmill_core::ports::Model;
 use rowmill_store::file::WorkFolder;
@@ -262,7 +262,7 @@ async fn stop_that_drains_finishes_what_is_under_way_and_begins_nothing() {
     let simulator = Simulator::start_blocking(echoing().hold_after(0));
     let stop = StopHandle::default();
     let batch = Batch::over(0..9_usize).prompt(ask).worker(MODEL).at(&simulator).concurrency(3);
-    let batch = batch.stop(&stop).on_failure(ReturnNone);
+    let batch = batch.stop_handle(&stop).on_failure(ReturnNone);
     let end = async {
         simulator.wait_until(|stats| stats.in_flight == 3).await;
         stop.drain();
@@ -282,11 +282,11 @@ async fn stop_that_aborts_drops_what_is_under_way() {
         room.until_ever(4).await;
         stop.abort();
     };
-    let (results, ()) = join(endless(&room).stop(&stop).on_failure(ReturnError).run(), end).await;
+    let (results, ()) = join(endless(&room).stop_handle(&stop).on_failure(ReturnError).run(), end).await;
     let results = results.unwrap();
     assert_eq!(accounts(&results.report, 100), (0, 0, 4, 96));
     let cut: Vec<_> = results.items.iter().map(|item| item.as_ref().unwrap_err().kind()).collect();
-    assert_eq!(cut[..4], [Some(ErrorKind::Interrupted); 4]);
+    assert_eq!(cut[..4], [Some(RowErrorKind::Interrupted); 4]);
     assert!(cut[4..].iter().all(Option::is_none));
     assert_eq!(room.now(), 0);
 }
@@ -295,14 +295,14 @@ async fn stop_that_aborts_drops_what_is_under_way() {
 async fn stop_under_raise_is_an_error_with_the_results_so_far() {
     let stop = StopHandle::default();
     let ending = stop.clone();
-    let batch = Batch::over(0..9_usize).sequential().stop(&stop).worker_fn(move |item| {
+    let batch = Batch::over(0..9_usize).sequential().stop_handle(&stop).worker_fn(move |item| {
         if *item == 2 {
             ending.drain();
         }
         async move { Ok(*item) }
     });
     let error = batch.run().await.unwrap_err();
-    assert_eq!(error.cause(), &BatchCause::Stopped(StopCause::Interrupted));
+    assert_eq!(error.cause(), &BatchFailureCause::Stopped(StopCause::Interrupted));
     assert_eq!(error.to_string(), "the batch ended early: it was stopped");
     assert_eq!(error.partial()[..4], [Some(0), Some(1), Some(2), None]);
 }
@@ -311,7 +311,7 @@ async fn stop_under_raise_is_an_error_with_the_results_so_far() {
 async fn stop_that_was_used_lets_no_further_batch_begin() {
     let (room, stop) = (Room::default(), StopHandle::default());
     stop.drain();
-    let results = endless(&room).stop(&stop).on_failure(ReturnNone).run().await.unwrap();
+    let results = endless(&room).stop_handle(&stop).on_failure(ReturnNone).run().await.unwrap();
     assert_eq!(accounts(&results.report, 100), (0, 0, 0, 100));
     assert_eq!(room.ever(), 0);
 }
@@ -319,8 +319,9 @@ async fn stop_that_was_used_lets_no_further_batch_begin() {
 #[tokio::test]
 async fn stop_is_not_used_up_by_a_batch_that_ends_by_itself() {
     let stop = StopHandle::default();
-    let batch = || Batch::over(0..9_usize).worker_fn(async |item: BatchItem<usize>| Ok(*item)).stop(&stop);
-    assert!(batch().first().await.unwrap().result.is_some());
+    let batch =
+        || Batch::over(0..9_usize).worker_fn(async |item: BatchItem<usize>| Ok(*item)).stop_handle(&stop);
+    assert!(batch().run_until_first_result().await.unwrap().result.is_some());
     assert_eq!(batch().max_errors(0).on_failure(ReturnNone).run().await.unwrap().report.not_run, 9);
     assert_eq!(batch().run().await.unwrap().items.len(), 9);
 }
@@ -347,7 +348,7 @@ async fn max_time_ends_the_batch_and_finishes_what_is_under_way() {
         }
     });
     let error = batch.run().await.unwrap_err();
-    assert_eq!(error.cause(), &BatchCause::Stopped(StopCause::Deadline(limit)));
+    assert_eq!(error.cause(), &BatchFailureCause::Stopped(StopCause::Deadline(limit)));
     assert_eq!(error.to_string(), "the batch ended early: its 60 s have passed");
     assert_eq!(error.partial()[..3], [Some(0), Some(1), None]);
     assert_eq!(accounts(error.report().unwrap(), 9), (2, 0, 0, 7));

@@ -6,7 +6,7 @@
 use std::process::{Command, Stdio};
 
 use futures_util::future::select;
-use rowmill::{Batch, LedgerFolder, ProviderConfig};
+use rowmill::{Batch, LedgerOptions, ProviderConfig};
 use rowmill_testkit::Simulator;
 
 use crate::kit::{At, MODEL, answered, ask, echoing};
@@ -15,7 +15,7 @@ const ITEMS: usize = 30;
 const PROVIDER: &str = "LIBRARY_TEST_PROVIDER";
 const LEDGER: &str = "LIBRARY_TEST_LEDGER";
 
-fn batch(ledger: LedgerFolder) -> Batch<usize> {
+fn batch(ledger: LedgerOptions) -> Batch<usize> {
     Batch::over(0..ITEMS).prompt(ask).worker(MODEL).concurrency(4).ledger(ledger)
 }
 
@@ -29,7 +29,7 @@ async fn goes_on(simulator: &Simulator, folder: &std::path::Path) {
     let before = simulator.stats();
     assert_eq!(before.answers, 12);
     simulator.release();
-    let results = batch(LedgerFolder::resume(folder)).at(simulator).run().await.unwrap();
+    let results = batch(LedgerOptions::resume(folder)).at(simulator).run().await.unwrap();
     assert_eq!(results.items, answered(0..ITEMS));
     let after = simulator.stats();
     // A call is sent only after all earlier results have been written, so all twelve are.
@@ -44,7 +44,7 @@ fn a_batch_in_a_process_of_its_own() {
     let base_url = Some(std::env::var_os(PROVIDER).unwrap().into_string().unwrap());
     let ledger = std::env::var_os(LEDGER).unwrap();
     let config = ProviderConfig { base_url, ..ProviderConfig::default() };
-    let batch = batch(LedgerFolder::new(ledger)).providers([("generic".to_owned(), config)].into());
+    let batch = batch(LedgerOptions::new(ledger)).providers([("generic".to_owned(), config)].into());
     batch.run_blocking().unwrap();
 }
 
@@ -54,7 +54,7 @@ fn a_batch_in_a_process_of_its_own() {
 fn a_batch_whose_output_ends_the_process() {
     let ledger = std::env::var_os(LEDGER).unwrap();
     let dying = Batch::over(["paid for"]).prompt(|item| *item).worker("passthrough");
-    let dying = dying.ledger(LedgerFolder::new(ledger)).output(|_| -> String { std::process::abort() });
+    let dying = dying.ledger(LedgerOptions::new(ledger)).map_answers(|_| -> String { std::process::abort() });
     drop(dying.run_blocking());
 }
 
@@ -70,7 +70,7 @@ async fn an_answer_is_on_record_before_the_program_gets_to_see_it() {
         .unwrap();
     assert!(ended.code().is_none(), "{ended}");
     let resumed = Batch::over(["paid for"]).prompt(|item| *item).worker("passthrough");
-    let resumed = resumed.ledger(LedgerFolder::resume(folder.path())).run().await.unwrap();
+    let resumed = resumed.ledger(LedgerOptions::resume(folder.path())).run().await.unwrap();
     assert_eq!((resumed.report.kept, resumed.items), (1, vec!["paid for".to_owned()]));
 }
 
@@ -95,7 +95,7 @@ async fn a_process_that_is_killed_loses_nothing_that_is_in_its_ledger() {
 #[tokio::test]
 async fn a_future_that_is_dropped_loses_nothing_that_is_in_its_ledger() {
     let (simulator, folder) = (holding(), tempfile::tempdir().unwrap());
-    let run = Box::pin(batch(LedgerFolder::new(folder.path())).at(&simulator).run());
+    let run = Box::pin(batch(LedgerOptions::new(folder.path())).at(&simulator).run());
     let held = Box::pin(simulator.wait_until(|stats| stats.answers == 12 && stats.in_flight == 4));
     drop(select(run, held).await);
     simulator.wait_until(|stats| stats.in_flight == 0).await;

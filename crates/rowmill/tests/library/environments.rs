@@ -1,8 +1,8 @@
 //! Variables are looked up only in the environment that a program passes in.
 
 use rowmill::{
-    Batch, BatchCause, InputLocation, InputSpec, OutputTarget, ProblemCode, RunControl, RunEnvironment,
-    RunSpec, run,
+    Batch, BatchFailureCause, InputLocation, InputSpec, OutputTarget, ProblemCode, RunControl,
+    RunEnvironment, RunSpec, run,
 };
 use rowmill_testkit::Simulator;
 
@@ -33,7 +33,7 @@ async fn a_batch_sees_no_variable_that_it_was_not_given() {
     let batch = Batch::over(0..1_usize).prompt(ask).worker("openai.gpt-5.4-mini").environment(&nothing);
     let error = batch.run().await.unwrap_err();
     assert!(
-        matches!(error.cause(), BatchCause::Problem(problem) if problem.code == ProblemCode::MissingKey),
+        matches!(error.cause(), BatchFailureCause::Problem(problem) if problem.code == ProblemCode::MissingKey),
         "{error:?}"
     );
 }

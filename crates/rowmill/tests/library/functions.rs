@@ -5,7 +5,7 @@
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use rowmill::{Batch, BatchItem, ErrorKind, FunctionFailure, ReturnError, ReturnNone, Worker};
+use rowmill::{Batch, BatchItem, FunctionFailure, ReturnError, ReturnNone, RowErrorKind, Worker};
 
 use crate::kit::{At, MODEL, Room, answered, ask, echo};
 
@@ -84,10 +84,10 @@ async fn run_batch_agent_method_has_limits_of_time() {
         })
     };
     let timeout = batch().timeout(Duration::from_secs(5)).on_failure(ReturnError).run().await.unwrap();
-    assert_eq!(timeout.items[1].as_ref().unwrap_err().kind(), Some(ErrorKind::Timeout));
+    assert_eq!(timeout.items[1].as_ref().unwrap_err().kind(), Some(RowErrorKind::Timeout));
     assert_eq!(timeout.report.ok, 2);
     let timeout = batch().item_timeout(Duration::from_secs(5)).on_failure(ReturnError).run().await.unwrap();
-    assert_eq!(timeout.items[1].as_ref().unwrap_err().kind(), Some(ErrorKind::Timeout));
+    assert_eq!(timeout.items[1].as_ref().unwrap_err().kind(), Some(RowErrorKind::Timeout));
 }
 
 #[tokio::test]
@@ -101,8 +101,8 @@ async fn llm_response_batch_is_a_prompt_and_a_model() {
 async fn llm_response_batch_has_a_policy_for_failures() {
     let simulator = echo();
     let prompt = |item: &usize| if *item == 1 { "[[refusal]]".to_owned() } else { ask(item) };
-    let batch = Batch::over(0..3_usize).prompt(prompt).worker(Worker::model(MODEL)).at(&simulator);
+    let batch = Batch::over(0..3_usize).prompt(prompt).worker(Worker::from_model_name(MODEL)).at(&simulator);
     let results = batch.on_failure(ReturnError).run().await.unwrap();
-    assert_eq!(results.items[1].as_ref().unwrap_err().kind(), Some(ErrorKind::Refusal));
+    assert_eq!(results.items[1].as_ref().unwrap_err().kind(), Some(RowErrorKind::Refusal));
     assert_eq!(results.report.ok, 2);
 }

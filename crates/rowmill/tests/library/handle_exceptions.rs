@@ -8,7 +8,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use rowmill::{Batch, BatchItem, ErrorKind, FunctionFailure, ReturnError, ReturnNone, RunEvent, StopCause};
+use rowmill::{
+    Batch, BatchItem, FunctionFailure, ReturnError, ReturnNone, RowErrorKind, RunEvent, StopCause,
+};
 use tokio::sync::{Barrier, watch};
 
 use crate::kit::{Room, accounts, raised};
@@ -63,7 +65,7 @@ async fn handle_exceptions_return_none_goes_on() {
 async fn handle_exceptions_return_exception_goes_on_with_the_error_in_its_place() {
     let results = Batch::over(0..4_usize).worker_fn(unless_two).on_failure(ReturnError).run().await.unwrap();
     let error = results.items[2].as_ref().unwrap_err();
-    assert_eq!((error.index(), error.kind()), (2, Some(ErrorKind::Function)));
+    assert_eq!((error.index(), error.kind()), (2, Some(RowErrorKind::Function)));
     assert_eq!(error.to_string(), "item 2 failed: two is no good");
     assert_eq!(results.items.iter().flatten().copied().collect::<Vec<_>>(), [0, 10, 30]);
 }
@@ -81,7 +83,7 @@ async fn handle_exceptions_treats_a_panic_as_that_items_failure() {
     });
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     let error = results.items[1].as_ref().unwrap_err();
-    assert_eq!(error.kind(), Some(ErrorKind::Function));
+    assert_eq!(error.kind(), Some(RowErrorKind::Function));
     assert!(error.to_string().starts_with("item 1 failed: the worker panicked: "), "{error}");
     assert!(error.to_string().contains("one is no good"), "{error}");
     assert_eq!(results.items.iter().flatten().copied().collect::<Vec<_>>(), [0, 2, 3]);
@@ -115,7 +117,10 @@ async fn retries_are_made_for_failures_that_may_pass() {
     let results = passing(&room).retries(2).on_failure(ReturnError).run().await.unwrap();
     assert_eq!(results.items.iter().flatten().copied().collect::<Vec<_>>(), [0, 1, 2]);
     let error = results.items[3].as_ref().unwrap_err();
-    assert_eq!((error.kind(), error.to_string()), (Some(ErrorKind::Function), "item 3 failed: busy".into()));
+    assert_eq!(
+        (error.kind(), error.to_string()),
+        (Some(RowErrorKind::Function), "item 3 failed: busy".into())
+    );
     assert_eq!(room.ever(), 1 + 2 + 3 + 3);
 }
 

@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
-use rowmill::{Batch, ErrorKind, FunctionFailure, ReturnError};
+use rowmill::{Batch, FunctionFailure, ReturnError, RowErrorKind};
 use rowmill_testkit::FakeModel;
 
 use crate::kit::{At, MODEL, Room, answered, ask, echo, own, raised};
@@ -23,7 +23,7 @@ async fn input_map_that_fails_is_that_items_failure_and_others_go_on() {
     let batch = Batch::over(0..5_usize).prompt(unless_two).worker(MODEL).at(&simulator);
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     let error = results.items[2].clone().unwrap_err();
-    assert_eq!(error.kind(), Some(ErrorKind::Prompt));
+    assert_eq!(error.kind(), Some(RowErrorKind::Prompt));
     assert_eq!(error.to_string(), "item 2 failed: invalid digit found in string");
     let others: Vec<String> = results.items.into_iter().flatten().collect();
     assert_eq!(others, answered([0, 1, 3, 4]));
@@ -39,7 +39,7 @@ async fn input_map_that_panics_is_that_items_failure_and_others_go_on() {
     });
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     let error = results.items[1].clone().unwrap_err();
-    assert_eq!(error.kind(), Some(ErrorKind::Prompt));
+    assert_eq!(error.kind(), Some(RowErrorKind::Prompt));
     assert!(error.to_string().starts_with("item 1 failed: the prompt panicked: "), "{error}");
     assert!(error.to_string().contains("no prompt for 1"), "{error}");
     assert_eq!((results.report.ok, results.report.failed, simulator.stats().requests), (3, 1, 3));

@@ -41,7 +41,7 @@ impl ToolHost for Counter {
 /// Calls the tool three times and answers with all results; fails if a conversation contains messages
 /// of another item.
 fn suspicious() -> Simulator {
-    let script = SimulatorScript::new().keep_requests(0).forget_prompts().reply(|seen| {
+    let script = SimulatorScript::new().keep_requests(0).forget_prompts().answer_calls(|seen| {
         let own = seen.prompt.strip_prefix("item ").unwrap_or_default();
         let heard: Vec<&str> = seen
             .messages
@@ -71,7 +71,7 @@ async fn a_thousand_items_with_tools_that_keep_state_and_histories_of_their_own(
     let room = Room::default();
     let entered = room.clone();
     let make = move |item| Counter { item, calls: AtomicUsize::new(0), _inside: entered.enter() };
-    let worker = Worker::model(MODEL).tools(WorkerTools::per_item(make, vec![tool("count")]));
+    let worker = Worker::from_model_name(MODEL).tools(WorkerTools::per_item(make, vec![tool("count")]));
     let batch = Batch::over(0..ITEMS).prompt(ask).worker(worker).at(&simulator).concurrency(AT_ONCE);
     let results = batch.run().await.unwrap();
     for (item, result) in results.into_iter().enumerate() {
@@ -108,7 +108,7 @@ async fn a_thousand_items_with_a_function_that_keeps_state() {
 
 #[tokio::test]
 async fn a_thousand_items_whose_model_sees_only_their_own_messages() {
-    let script = SimulatorScript::new().forget_prompts().reply(|seen| {
+    let script = SimulatorScript::new().forget_prompts().answer_calls(|seen| {
         let reported: Vec<&str> = seen.messages.iter().map(|message| message.text.as_str()).collect();
         SimulatedAnswer::Text(format!("{} heard {}", seen.prompt, reported.join(" and ")))
     });

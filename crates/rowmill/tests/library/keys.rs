@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use futures_util::future::{BoxFuture, select};
-use rowmill::{Batch, LedgerFolder, Worker, WorkerTools};
+use rowmill::{Batch, LedgerOptions, Worker, WorkerTools};
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
 use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use rowmill_types::ToolOutput;
@@ -30,9 +30,9 @@ async fn a_request_has_the_same_key_after_every_resume() {
         (Simulator::start_blocking(echoing().hold_after(0)), tempfile::tempdir().unwrap());
     for _ in 0..3 {
         let address = format!("{}/v1", simulator.url());
-        let worker = Worker::model("openai.m?max_tokens=16").key("k").base_url(address);
+        let worker = Worker::from_model_name("openai.m?max_tokens=16").key("k").base_url(address);
         let batch = Batch::over(0..ITEMS).prompt(ask).worker(worker).concurrency(ITEMS);
-        let run = Box::pin(batch.ledger(LedgerFolder::resume(folder.path())).run());
+        let run = Box::pin(batch.ledger(LedgerOptions::resume(folder.path())).run());
         let held = Box::pin(simulator.wait_until(|stats| stats.in_flight == ITEMS as u64));
         drop(select(run, held).await);
         simulator.wait_until(|stats| stats.in_flight == 0).await;
@@ -56,17 +56,17 @@ impl ToolHost for Hanging {
 
 #[tokio::test]
 async fn a_call_of_a_tool_has_the_same_key_after_a_resume() {
-    let calling = SimulatorScript::new().reply(|seen| SimulatedAnswer::Calls {
+    let calling = SimulatorScript::new().answer_calls(|seen| SimulatedAnswer::Calls {
         text: String::new(),
         calls: vec![("look".into(), json!({"q": seen.prompt}))],
     });
     let (simulator, folder) = (Simulator::start_blocking(calling), tempfile::tempdir().unwrap());
     let notes = Notes::default();
     for part in 1..=2 {
-        let tools = WorkerTools::from_host(Hanging(notes.clone()), vec![tool("look").idempotent()]);
-        let worker = Worker::model(MODEL).tools(tools);
+        let tools = WorkerTools::from_host(Hanging(notes.clone()), vec![tool("look").mark_idempotent()]);
+        let worker = Worker::from_model_name(MODEL).tools(tools);
         let batch = Batch::over(0..ITEMS).prompt(ask).worker(worker).at(&simulator).concurrency(ITEMS);
-        let run = Box::pin(batch.ledger(LedgerFolder::resume(folder.path())).run());
+        let run = Box::pin(batch.ledger(LedgerOptions::resume(folder.path())).run());
         let called = Box::pin(async {
             while notes.all().len() < part * ITEMS {
                 yield_now().await;

@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex};
 
 use futures_util::future::BoxFuture;
 use rowmill::{
-    Batch, BatchCause, BatchError, BatchReport, ItemError, OfferedTool, PriceConfig, Problem, ProviderConfig,
-    Worker,
+    Batch, BatchError, BatchFailureCause, BatchReport, ItemError, OfferedTool, PriceConfig, Problem,
+    ProviderConfig, Worker,
 };
 use rowmill_core::ports::{Model, ToolFailure, ToolHost, ToolRequest};
 use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
@@ -22,7 +22,7 @@ pub(crate) const MODEL: &str = "generic.m?max_tokens=16";
 
 /// A script that answers `hi` with `re: hi`.
 pub(crate) fn echoing() -> SimulatorScript {
-    SimulatorScript::new().answer(|prompt, _| SimulatedAnswer::Text(format!("re: {prompt}")))
+    SimulatorScript::new().answer_prompts(|prompt, _| SimulatedAnswer::Text(format!("re: {prompt}")))
 }
 
 /// A provider with this script.
@@ -178,7 +178,7 @@ impl<T: Clone> Notes<T> {
 #[track_caller]
 pub(crate) fn raised<U>(error: &BatchError<U>) -> (usize, String) {
     match error.cause() {
-        BatchCause::Item(ItemError::Failed { index, error }) => (*index, error.message.to_string()),
+        BatchFailureCause::Item(ItemError::Failed { index, error }) => (*index, error.message.to_string()),
         other => unreachable!("{other:?}"),
     }
 }
@@ -187,7 +187,7 @@ pub(crate) fn raised<U>(error: &BatchError<U>) -> (usize, String) {
 #[track_caller]
 pub(crate) fn problem<U>(error: &BatchError<U>) -> Problem {
     match error.cause() {
-        BatchCause::Problem(problem) => problem.clone(),
+        BatchFailureCause::Problem(problem) => problem.clone(),
         other => unreachable!("{other:?}"),
     }
 }

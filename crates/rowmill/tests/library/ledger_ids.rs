@@ -1,13 +1,13 @@
 //! How a resume recognizes items: by the id that `id` gives them, or else by their index and prompt;
 //! and what functions write to a ledger.
 
-use rowmill::{Batch, BatchItem, ErrorKind, FunctionFailure, LedgerFolder, ReturnError, ReturnNone};
+use rowmill::{Batch, BatchItem, FunctionFailure, LedgerOptions, ReturnError, ReturnNone, RowErrorKind};
 use rowmill_testkit::Simulator;
 use serde::{Deserialize, Serialize};
 
 use crate::kit::{At, MODEL, Room, echo};
 
-fn named(simulator: &Simulator, items: &[&'static str], ledger: LedgerFolder) -> Batch<&'static str> {
+fn named(simulator: &Simulator, items: &[&'static str], ledger: LedgerOptions) -> Batch<&'static str> {
     let batch = Batch::over(items.to_vec()).prompt(|item: &&str| *item).worker(MODEL).at(simulator);
     batch.id(|item| (*item).to_owned()).ledger(ledger)
 }
@@ -15,8 +15,8 @@ fn named(simulator: &Simulator, items: &[&'static str], ledger: LedgerFolder) ->
 #[tokio::test]
 async fn items_with_an_id_are_known_again_although_they_have_moved() {
     let (simulator, folder) = (echo(), tempfile::tempdir().unwrap());
-    named(&simulator, &["a", "b", "c"], LedgerFolder::new(folder.path())).run().await.unwrap();
-    let moved = named(&simulator, &["c", "new", "a"], LedgerFolder::resume(folder.path()));
+    named(&simulator, &["a", "b", "c"], LedgerOptions::new(folder.path())).run().await.unwrap();
+    let moved = named(&simulator, &["c", "new", "a"], LedgerOptions::resume(folder.path()));
     let results = moved.run().await.unwrap();
     assert_eq!(results.items, ["re: c", "re: new", "re: a"]);
     assert_eq!((results.report.ok, results.report.kept), (3, 2));
@@ -30,8 +30,8 @@ async fn items_without_an_id_are_asked_again_where_they_have_moved() {
         let batch = Batch::over(items).prompt(|item: &&str| *item).worker(MODEL).at(&simulator);
         batch.ledger(ledger).run()
     };
-    batch(["a", "b", "c"], LedgerFolder::new(folder.path())).await.unwrap();
-    let results = batch(["a", "c", "b"], LedgerFolder::resume(folder.path())).await.unwrap();
+    batch(["a", "b", "c"], LedgerOptions::new(folder.path())).await.unwrap();
+    let results = batch(["a", "c", "b"], LedgerOptions::resume(folder.path())).await.unwrap();
     assert_eq!(
         (results.items, results.report.kept),
         (vec!["re: a".into(), "re: c".into(), "re: b".into()], 1)
@@ -46,10 +46,10 @@ async fn an_id_that_came_before_is_that_items_failure() {
         let batch =
             Batch::over(["a", "b", "a", "c"]).prompt(|item: &&str| *item).worker(MODEL).at(&simulator);
         let batch = batch.id(|item| (*item).to_owned());
-        let batch = if with_ledger { batch.ledger(LedgerFolder::new(folder.path())) } else { batch };
+        let batch = if with_ledger { batch.ledger(LedgerOptions::new(folder.path())) } else { batch };
         let results = batch.on_failure(ReturnError).run().await.unwrap();
         let error = results.items[2].as_ref().unwrap_err();
-        assert_eq!((error.index(), error.kind()), (2, Some(ErrorKind::DuplicateId)));
+        assert_eq!((error.index(), error.kind()), (2, Some(RowErrorKind::DuplicateId)));
         let message = "item 2 failed: Duplicate value 'a' of id field 'id': an earlier row has it too";
         assert_eq!(error.to_string(), message);
         assert_eq!((results.report.ok, simulator.stats().requests), (3, 3));
@@ -67,7 +67,7 @@ async fn an_id_that_is_empty_or_panics_is_that_items_failure() {
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     let errors: Vec<_> = results.items.iter().filter_map(|item| item.as_ref().err()).collect();
     assert_eq!(errors.len(), 2);
-    assert!(errors.iter().all(|error| error.kind() == Some(ErrorKind::InvalidIdField)), "{errors:?}");
+    assert!(errors.iter().all(|error| error.kind() == Some(RowErrorKind::InvalidIdField)), "{errors:?}");
     let reported = errors[1].to_string();
     assert!(
         reported.starts_with("item 2 failed: the function that identifies items panicked: "),
@@ -83,7 +83,7 @@ struct Seen {
     twice: String,
 }
 
-fn seeing(room: &Room, ledger: LedgerFolder) -> Batch<&'static str, Seen> {
+fn seeing(room: &Room, ledger: LedgerOptions) -> Batch<&'static str, Seen> {
     let room = room.clone();
     let batch = Batch::over(["a", "bb", "ccc"]).worker_fn(move |item: BatchItem<&'static str>| {
         let first = room.ever() < 3;
@@ -101,9 +101,9 @@ fn seeing(room: &Room, ledger: LedgerFolder) -> Batch<&'static str, Seen> {
 #[tokio::test]
 async fn what_a_function_answers_is_kept_as_json_of_its_type() {
     let (room, folder) = (Room::default(), tempfile::tempdir().unwrap());
-    let first = seeing(&room, LedgerFolder::new(folder.path())).on_failure(ReturnNone).run().await.unwrap();
+    let first = seeing(&room, LedgerOptions::new(folder.path())).on_failure(ReturnNone).run().await.unwrap();
     assert_eq!(first.report.failed, 1);
-    let again = seeing(&room, LedgerFolder::resume(folder.path())).run().await.unwrap();
+    let again = seeing(&room, LedgerOptions::resume(folder.path())).run().await.unwrap();
     let seen = |text: &str| Seen { letters: text.len(), twice: text.repeat(2) };
     assert_eq!((again.items, again.report.kept), (["a", "bb", "ccc"].map(seen).to_vec(), 2));
     assert_eq!(room.ever(), 4);
@@ -115,7 +115,7 @@ async fn what_is_not_json_cannot_be_kept_and_is_that_items_failure() {
     let batch = Batch::over(["a"]).worker_fn(async |_: BatchItem<&str>| {
         Ok(std::collections::BTreeMap::from([((1_u8, 2_u8), "keys of JSON are texts".to_owned())]))
     });
-    let batch = batch.id(|item| (*item).to_owned()).ledger(LedgerFolder::new(folder.path()));
+    let batch = batch.id(|item| (*item).to_owned()).ledger(LedgerOptions::new(folder.path()));
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     let error = results.items[0].as_ref().unwrap_err();
     assert_eq!(error.to_string(), "item 0 failed: the answer is not JSON: key must be a string");
@@ -125,9 +125,9 @@ async fn what_is_not_json_cannot_be_kept_and_is_that_items_failure() {
 async fn a_kept_answer_of_another_type_is_that_items_failure_with_the_answer_inside() {
     let folder = tempfile::tempdir().unwrap();
     let texts = Batch::over([1_u8]).worker_fn(async |item: BatchItem<u8>| Ok(format!("n{}", *item)));
-    texts.id(u8::to_string).ledger(LedgerFolder::new(folder.path())).run().await.unwrap();
+    texts.id(u8::to_string).ledger(LedgerOptions::new(folder.path())).run().await.unwrap();
     let numbers = Batch::over([1_u8]).worker_fn(async |item: BatchItem<u8>| Ok(u64::from(*item)));
-    let numbers = numbers.id(u8::to_string).ledger(LedgerFolder::resume(folder.path()));
+    let numbers = numbers.id(u8::to_string).ledger(LedgerOptions::resume(folder.path()));
     let results = numbers.on_failure(ReturnError).run().await.unwrap();
     let Err(rowmill::ItemError::Failed { error, .. }) = &results.items[0] else { unreachable!() };
     assert!(

@@ -31,7 +31,7 @@ async fn how_many_items_at_once_every_batch_says_for_itself_whatever_it_shares()
         }
         model.release();
     };
-    let both = join(batch(&model).limits(&limits).run(), batch(&model).limits(&limits).run());
+    let both = join(batch(&model).shared_limits(&limits).run(), batch(&model).shared_limits(&limits).run());
     let ((one, other), ()) = join(both, release).await;
     assert_eq!((one.unwrap().report.ok, other.unwrap().report.ok), (10, 10));
     assert_eq!(model.most_at_once(), 4);
@@ -41,9 +41,9 @@ async fn how_many_items_at_once_every_batch_says_for_itself_whatever_it_shares()
 async fn the_rate_that_one_batch_keeps_to_does_not_bind_the_next() {
     let (model, limits) = (Arc::new(FakeModel::default()), SharedLimits::default());
     let rates = MinuteLimits { requests: Some(60), ..MinuteLimits::default() };
-    batch(&model).rates(rates).limits(&limits).run().await.unwrap();
+    batch(&model).minute_limits(rates).shared_limits(&limits).run().await.unwrap();
     let began = Instant::now();
-    batch(&model).limits(&limits).run().await.unwrap();
+    batch(&model).shared_limits(&limits).run().await.unwrap();
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
 }
 
@@ -67,7 +67,7 @@ async fn limits_are_a_batchs_own_unless_they_are_shared() {
 async fn second(limits: [&SharedLimits; 2]) -> Duration {
     let model = Arc::new(FakeModel::default());
     let rates = MinuteLimits { requests: Some(60), ..MinuteLimits::default() };
-    let batch = |limits| batch(&model).rates(rates).limits(limits).run();
+    let batch = |limits| batch(&model).minute_limits(rates).shared_limits(limits).run();
     batch(limits[0]).await.unwrap();
     let began = Instant::now();
     batch(limits[1]).await.unwrap();
@@ -94,7 +94,7 @@ async fn rate_limits_that_the_provider_tells_are_kept_without_any_setting() {
     };
     let simulator = Simulator::start_blocking(echoing().limits(limits));
     let batch = Batch::over(0..62_usize).prompt(ask).worker(MODEL).at(&simulator);
-    let results = batch.pace(PaceMode::Auto).run().await.unwrap();
+    let results = batch.pace_mode(PaceMode::Auto).run().await.unwrap();
     let stats = simulator.stats();
     assert_eq!((results.report.ok, stats.answers, stats.rate_limited), (62, 62, 0));
 }

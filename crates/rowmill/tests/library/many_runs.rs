@@ -56,8 +56,8 @@ fn two_hundred_batches_at_once_use_the_limit_of_their_key_once_and_few_threads()
             begun.fetch_add(usize::from(*item == items(run).start), Ordering::SeqCst);
             ask(item)
         };
-        let worker = Worker::model(MODEL).key("of everybody");
-        Batch::over(items(run)).prompt(prompt).worker(worker).at(&simulator).limits(&account).run()
+        let worker = Worker::from_model_name(MODEL).key("of everybody");
+        Batch::over(items(run)).prompt(prompt).worker(worker).at(&simulator).shared_limits(&account).run()
     });
     let watched = async {
         // Every batch has its first item ready, and no call has been answered.
@@ -136,7 +136,7 @@ fn an_output_that_computes_holds_up_neither_its_own_batch_nor_another() {
     let (begun, (sender, receiver)) = (Arc::new(Notify::new()), mpsc::channel::<()>());
     let (reported, receiver) = (Arc::clone(&begun), std::sync::Mutex::new(receiver));
     // It computes, so to speak, until the other batch has ended.
-    let slow = Batch::over([7]).worker_fn(async |item: BatchItem<i32>| Ok(*item)).output(move |done| {
+    let slow = Batch::over([7]).worker_fn(async |item: BatchItem<i32>| Ok(*item)).map_answers(move |done| {
         reported.notify_one();
         receiver.lock().unwrap().recv_timeout(PATIENCE).expect("the other batch should end meanwhile");
         done.answer

@@ -48,7 +48,7 @@ async fn batch_size_begins_with_the_next_items_when_all_before_have_ended() {
     for at_once in [None, Some(1), Some(9)] {
         let (notes, room) = (Notes::default(), Room::default());
         let (noted, entered) = (notes.clone(), room.clone());
-        let batch = Batch::over(0..8_usize).batches_of(3).worker_fn(move |item| {
+        let batch = Batch::over(0..8_usize).item_group_size(3).worker_fn(move |item| {
             let (noted, entered) = (noted.clone(), entered.clone());
             async move {
                 let _inside = entered.enter();
@@ -73,7 +73,7 @@ async fn batch_size_begins_with_the_next_items_when_all_before_have_ended() {
 
 #[tokio::test]
 async fn batch_size_counts_items_that_fail() {
-    let batch = Batch::over(0..7_usize).batches_of(2).worker_fn(async |item: BatchItem<usize>| {
+    let batch = Batch::over(0..7_usize).item_group_size(2).worker_fn(async |item: BatchItem<usize>| {
         if item.is_multiple_of(2) { Err(FunctionFailure::new("even")) } else { Ok(*item) }
     });
     let results = batch.on_failure(ReturnError).run().await.unwrap();
@@ -104,9 +104,9 @@ async fn max_concurrency_is_a_rolling_window() {
 #[tokio::test]
 async fn max_concurrency_stands_beside_batch_size_and_first() {
     let batch = || Batch::over(0..6_usize).worker_fn(async |item: BatchItem<usize>| Ok(*item));
-    let both = batch().concurrency(2).batches_of(4).run().await.unwrap();
+    let both = batch().concurrency(2).item_group_size(4).run().await.unwrap();
     assert_eq!(both.into_vec(), [0, 1, 2, 3, 4, 5]);
-    assert!(batch().concurrency(2).first().await.unwrap().result.is_some());
+    assert!(batch().concurrency(2).run_until_first_result().await.unwrap().result.is_some());
 }
 
 #[tokio::test]

@@ -1,14 +1,14 @@
 //! `output_map`: Langroid 0.65 calls it outside its policy in parallel batches, and even on the
 //! placeholders of failed items. Here it receives only answers, and its failures follow the policy.
 
-use rowmill::{AnsweredItem, Batch, ErrorKind, FunctionFailure, ReturnError, ReturnNone};
+use rowmill::{AnsweredItem, Batch, FunctionFailure, ReturnError, ReturnNone, RowErrorKind};
 use rowmill_testkit::Simulator;
 
 use crate::kit::{At, MODEL, Notes, answered, ask, echo, echoing, raised};
 
 type Asking<P> = Batch<usize, String, String, P>;
 
-fn batch(simulator: &Simulator) -> Asking<rowmill::Raise> {
+fn batch(simulator: &Simulator) -> Asking<rowmill::StopAtFirstFailure> {
     Batch::over(0..4_usize).prompt(ask).worker(MODEL).at(simulator)
 }
 
@@ -23,7 +23,7 @@ fn unless_two(done: AnsweredItem<usize, String>) -> Result<String, FunctionFailu
 async fn output_map_gets_the_item_its_place_its_answer_and_what_it_used() {
     let simulator = echo();
     let batch = Batch::over(["a", "b"]).prompt(|item: &&str| *item).worker(MODEL).at(&simulator).priced();
-    let results = batch.output(|done| {
+    let results = batch.map_answers(|done| {
         let tokens = done.usage.input + done.usage.output;
         (done.index, *done.item, done.answer, tokens, done.cost.dollars(), done.calls)
     });
@@ -41,9 +41,9 @@ async fn output_map_gets_the_item_its_place_its_answer_and_what_it_used() {
 #[tokio::test]
 async fn output_map_that_fails_follows_return_exception_in_parallel_too() {
     let simulator = echo();
-    let results = batch(&simulator).try_output(unless_two).on_failure(ReturnError).run().await.unwrap();
+    let results = batch(&simulator).try_map_answers(unless_two).on_failure(ReturnError).run().await.unwrap();
     let error = results.items[2].clone().unwrap_err();
-    assert_eq!((error.index(), error.kind()), (2, Some(ErrorKind::Output)));
+    assert_eq!((error.index(), error.kind()), (2, Some(RowErrorKind::Output)));
     assert_eq!(error.to_string(), "item 2 failed: two is no good");
     assert_eq!(results.items.into_iter().flatten().collect::<Vec<_>>(), answered([0, 1, 3]));
 }
@@ -51,7 +51,7 @@ async fn output_map_that_fails_follows_return_exception_in_parallel_too() {
 #[tokio::test]
 async fn output_map_that_fails_follows_return_none() {
     let simulator = echo();
-    let results = batch(&simulator).try_output(unless_two).on_failure(ReturnNone).run().await.unwrap();
+    let results = batch(&simulator).try_map_answers(unless_two).on_failure(ReturnNone).run().await.unwrap();
     assert_eq!(results.items[2], None);
     assert_eq!(results.into_iter().flatten().collect::<Vec<_>>(), answered([0, 1, 3]));
 }
@@ -59,7 +59,7 @@ async fn output_map_that_fails_follows_return_none() {
 #[tokio::test]
 async fn output_map_that_fails_follows_raise() {
     let simulator = echo();
-    let error = batch(&simulator).sequential().try_output(unless_two).run().await.unwrap_err();
+    let error = batch(&simulator).sequential().try_map_answers(unless_two).run().await.unwrap_err();
     assert_eq!(raised(&error), (2, "two is no good".to_owned()));
     assert_eq!(error.partial().iter().flatten().count(), 2);
     assert_eq!(simulator.stats().requests, 3);
@@ -68,13 +68,13 @@ async fn output_map_that_fails_follows_raise() {
 #[tokio::test]
 async fn output_map_that_panics_is_that_items_failure() {
     let simulator = echo();
-    let batch = batch(&simulator).output(|done: AnsweredItem<usize, String>| {
+    let batch = batch(&simulator).map_answers(|done: AnsweredItem<usize, String>| {
         assert_ne!(done.index, 1, "no output for {}", done.index);
         done.answer
     });
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     let error = results.items[1].clone().unwrap_err();
-    assert_eq!(error.kind(), Some(ErrorKind::Output));
+    assert_eq!(error.kind(), Some(RowErrorKind::Output));
     assert!(error.to_string().starts_with("item 1 failed: the output panicked: "), "{error}");
     assert!(error.to_string().contains("no output for 1"), "{error}");
     assert_eq!((results.report.ok, results.report.failed), (3, 1));
@@ -87,7 +87,7 @@ async fn output_map_never_sees_an_item_that_failed() {
     let noted = seen.clone();
     let prompt = |item: &usize| if *item == 1 { "[[400]]".to_owned() } else { ask(item) };
     let batch = Batch::over(0..4_usize).prompt(prompt).worker(MODEL).at(&simulator);
-    let batch = batch.output(move |done| noted.add(done.index)).on_failure(ReturnNone);
+    let batch = batch.map_answers(move |done| noted.add(done.index)).on_failure(ReturnNone);
     let results = batch.run().await.unwrap();
     let mut seen = seen.all();
     seen.sort_unstable();

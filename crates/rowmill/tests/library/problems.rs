@@ -2,7 +2,7 @@
 
 use futures_util::StreamExt;
 use rowmill::{
-    Batch, BatchCause, BatchItem, FunctionFailure, LedgerFolder, Money, Price, Problem, ProblemCode,
+    Batch, BatchFailureCause, BatchItem, FunctionFailure, LedgerOptions, Money, Price, Problem, ProblemCode,
     ReturnNone, TokenPrices, Worker, WorkerTools,
 };
 use rowmill_testkit::FakeModel;
@@ -32,7 +32,7 @@ async fn a_batch_without_a_worker_is_refused() {
     let expected = expected_problem(ProblemCode::Usage, "the batch has no worker", hint);
     assert_eq!(problem(&items().prompt(ask).run().await.unwrap_err()), expected);
     // The type of answers is set before the function that returns them.
-    let retyped = items().prompt(ask).typed::<String>();
+    let retyped = items().prompt(ask).answer_type::<String>();
     assert_eq!(problem(&retyped.run().await.unwrap_err()), expected);
 }
 
@@ -50,7 +50,8 @@ async fn max_concurrency_and_batch_size_of_0_are_reported_before_anything_is_cal
     let expected =
         expected_problem(ProblemCode::Usage, "a batch cannot run 0 items at once", "use at least 1");
     let room = Room::default();
-    for by in [|batch: Batch<usize, ()>| batch.concurrency(0), |batch: Batch<usize, ()>| batch.batches_of(0)]
+    for by in
+        [|batch: Batch<usize, ()>| batch.concurrency(0), |batch: Batch<usize, ()>| batch.item_group_size(0)]
     {
         let entered = room.clone();
         let batch = items().worker_fn(move |_| {
@@ -65,7 +66,7 @@ async fn max_concurrency_and_batch_size_of_0_are_reported_before_anything_is_cal
 #[tokio::test]
 async fn a_ledger_for_a_function_without_an_id_is_reported() {
     let folder = tempfile::tempdir().unwrap();
-    let error = numbers().ledger(LedgerFolder::new(folder.path())).run().await.unwrap_err();
+    let error = numbers().ledger(LedgerOptions::new(folder.path())).run().await.unwrap_err();
     let hint = "set it with `Batch::id`";
     let expected =
         expected_problem(ProblemCode::Usage, "the batch does not say how items are identified", hint);
@@ -76,10 +77,15 @@ async fn a_ledger_for_a_function_without_an_id_is_reported() {
 #[tokio::test]
 async fn a_limit_on_what_a_function_spends_is_reported() {
     let message = "the spending of a function is not known, so it cannot be limited";
-    let expected =
-        expected_problem(ProblemCode::Usage, message, "implement `Model` for it and use `Worker::own`");
+    let expected = expected_problem(
+        ProblemCode::Usage,
+        message,
+        "implement `Model` for it and use `Worker::from_model`",
+    );
     let limits = rowmill::BudgetLimits { cost: None, tokens: Some(9) };
-    for batch in [numbers().max_cost(Money::MAX), numbers().max_tokens(9), numbers().item_budget(limits)] {
+    for batch in
+        [numbers().max_cost(Money::MAX), numbers().max_total_tokens(9), numbers().item_budget(limits)]
+    {
         assert_eq!(problem(&batch.run().await.unwrap_err()), expected);
     }
 }
@@ -97,10 +103,10 @@ async fn a_cache_without_one_worker_for_all_items_is_reported() {
 #[tokio::test]
 async fn a_card_with_an_instruction_or_tools_beside_it_is_reported() {
     let message = "an agent card defines its own instruction and tools";
-    let hint = "add them to the card, or use `Worker::model`";
+    let hint = "add them to the card, or use `Worker::from_model_name`";
     let expected = expected_problem(ProblemCode::InvalidCard, message, hint);
     let tools = WorkerTools::from_host(host(|_, _| Ok(ToolOutput::from_text(""))), vec![tool("look")]);
-    let card = Worker::card("card.md");
+    let card = Worker::from_card("card.md");
     for worker in [card.clone().instruction("Be brief."), card.tools(tools)] {
         assert_eq!(problem(&items().prompt(ask).worker(worker).run().await.unwrap_err()), expected);
     }
@@ -121,7 +127,7 @@ async fn an_own_model_whose_worst_case_is_not_known_is_reported_where_spending_i
     assert_eq!(problem(&no_price), unknown("the price", "price"));
     let no_bound = batch(fake().price(price)).max_cost(Money::MAX).run().await.unwrap_err();
     assert_eq!(problem(&no_bound), unknown("the maximum answer length", "max_output"));
-    let no_bound = batch(fake()).max_tokens(10_000).run().await.unwrap_err();
+    let no_bound = batch(fake()).max_total_tokens(10_000).run().await.unwrap_err();
     assert_eq!(problem(&no_bound), unknown("the maximum answer length", "max_output"));
     let known = fake().price(price).max_output(2_000);
     let too_dear = batch(known.clone()).max_cost(Money::from_dollars(1.0).unwrap());
@@ -185,12 +191,15 @@ async fn a_stream_that_panics_is_reported_and_never_taken_for_the_end() {
 #[tokio::test]
 async fn a_key_that_is_refused_ends_the_batch_whatever_the_policy() {
     let simulator = rowmill_testkit::Simulator::start_blocking(crate::kit::echoing().key("right"));
-    let worker = Worker::model(MODEL).key("wrong");
+    let worker = Worker::from_model_name(MODEL).key("wrong");
     let batch = crate::kit::At::at(items().prompt(ask).worker(worker), &simulator);
     let error = batch.on_failure(ReturnNone).run().await.unwrap_err();
-    let BatchCause::Problem(problem) = error.cause() else { unreachable!("{error:?}") };
+    let BatchFailureCause::Problem(problem) = error.cause() else { unreachable!("{error:?}") };
     assert_eq!(problem.code, ProblemCode::Unauthorized);
     assert!(error.report().is_some());
-    let right = crate::kit::At::at(items().prompt(ask).worker(Worker::model(MODEL).key("right")), &simulator);
+    let right = crate::kit::At::at(
+        items().prompt(ask).worker(Worker::from_model_name(MODEL).key("right")),
+        &simulator,
+    );
     assert_eq!(right.run().await.unwrap().items.len(), 3);
 }

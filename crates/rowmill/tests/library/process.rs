@@ -19,7 +19,7 @@ const PROVIDER: &str = "LIBRARY_TEST_PROVIDER";
 #[test]
 fn a_second_batch_in_one_process_works_like_the_first() {
     let simulator = echo();
-    let worker = Worker::model(MODEL);
+    let worker = Worker::from_model_name(MODEL);
     for _ in 0..9 {
         let batch = Batch::over(0..3_usize).prompt(ask).worker(worker.clone()).at(&simulator);
         assert_eq!(batch.run_blocking().unwrap().into_vec(), answered(0..3));
@@ -29,10 +29,12 @@ fn a_second_batch_in_one_process_works_like_the_first() {
 
 #[test]
 fn a_second_batch_works_on_another_runtime_with_the_same_worker_and_limits() {
-    let (simulator, worker, limits) = (echo(), Worker::model(MODEL), rowmill::SharedLimits::default());
+    let (simulator, worker, limits) =
+        (echo(), Worker::from_model_name(MODEL), rowmill::SharedLimits::default());
     for _ in 0..3 {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        let batch = Batch::over(0..3_usize).prompt(ask).worker(worker.clone()).limits(&limits).at(&simulator);
+        let batch =
+            Batch::over(0..3_usize).prompt(ask).worker(worker.clone()).shared_limits(&limits).at(&simulator);
         assert_eq!(runtime.block_on(batch.run()).unwrap().into_vec(), answered(0..3));
     }
 }
@@ -75,7 +77,7 @@ async fn a_batch_can_be_spawned_as_a_task() {
     let task = tokio::spawn(batch().run());
     assert_eq!(task.await.unwrap().unwrap().into_vec(), [0, 1, 2]);
     let mut tasks = JoinSet::new();
-    tasks.spawn(sent(batch().on_failure(ReturnError).first()));
+    tasks.spawn(sent(batch().on_failure(ReturnError).run_until_first_result()));
     assert!(tasks.join_next().await.unwrap().unwrap().unwrap().result.is_some());
     let mut stream = streamed(sent(batch()).stream());
     let mut tasks = JoinSet::new();
@@ -87,7 +89,7 @@ async fn a_batch_can_be_spawned_as_a_task() {
         seen
     });
     assert_eq!(tasks.join_next().await.unwrap().unwrap(), 3);
-    sent(Worker::model(MODEL));
+    sent(Worker::from_model_name(MODEL));
     sent(rowmill::StopHandle::default());
     sent(rowmill::SharedLimits::default());
 }

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use rowmill::{Batch, BatchItem, FunctionFailure, LedgerFolder, ReturnError, RunNotice, Worker};
+use rowmill::{Batch, BatchItem, FunctionFailure, LedgerOptions, ReturnError, RunNotice, Worker};
 
 use crate::kit::{At, MODEL, Notes, echo};
 
@@ -28,8 +28,8 @@ fn the_key_of_a_worker_is_masked_in_the_ledger_and_in_results() {
     let heard = Notes::default();
     let noted = heard.clone();
     let batch = Batch::over(["mine"]).prompt(|_| format!("my key is {KEY}"));
-    let batch = batch.worker(Worker::model(MODEL).key(KEY)).at(&simulator);
-    let batch = batch.ledger(LedgerFolder::new(folder.path())).on_notice(move |notice| noted.add(notice));
+    let batch = batch.worker(Worker::from_model_name(MODEL).key(KEY)).at(&simulator);
+    let batch = batch.ledger(LedgerOptions::new(folder.path())).on_notice(move |notice| noted.add(notice));
     assert_eq!(batch.run_blocking().unwrap().into_vec(), ["re: my key is ***"]);
     let written = written(folder.path());
     assert!(written.contains("re: my key is ***") && !written.contains(KEY), "{written}");
@@ -61,6 +61,6 @@ fn in_a_process_of_its_own() {
     };
     let folder = std::env::var_os(FOLDER).unwrap();
     let batch = Batch::over([true, false]).id(|item| item.to_string()).worker_fn(work);
-    let batch = batch.ledger(LedgerFolder::new(folder)).on_failure(ReturnError);
+    let batch = batch.ledger(LedgerOptions::new(folder)).on_failure(ReturnError);
     batch.run_blocking().unwrap();
 }

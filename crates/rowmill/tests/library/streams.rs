@@ -3,7 +3,7 @@
 
 use futures_util::StreamExt;
 use rowmill::{
-    Batch, BatchCause, BatchItem, FunctionFailure, LedgerFolder, ReturnError, ReturnNone, StopCause,
+    Batch, BatchFailureCause, BatchItem, FunctionFailure, LedgerOptions, ReturnError, ReturnNone, StopCause,
     StopHandle, Worker, WorkerTools,
 };
 
@@ -52,7 +52,7 @@ async fn a_stream_that_cannot_start_gives_the_problem_and_nothing_else() {
 async fn a_stream_that_is_stopped_leaves_out_items_that_were_not_worked_on() {
     let stop = StopHandle::default();
     let draining = stop.clone();
-    let batch = Batch::over(0..5_usize).sequential().stop(&stop).worker_fn(move |item| {
+    let batch = Batch::over(0..5_usize).sequential().stop_handle(&stop).worker_fn(move |item| {
         if *item == 1 {
             draining.drain();
         }
@@ -67,9 +67,9 @@ async fn a_stream_that_is_stopped_leaves_out_items_that_were_not_worked_on() {
     let report = stream.report().unwrap();
     assert_eq!(report.stopped, Some(StopCause::Interrupted));
     assert_eq!(accounts(report, 5), (2, 0, 0, 3));
-    let mut stopped = unless_two().stop(&stop).stream();
+    let mut stopped = unless_two().stop_handle(&stop).stream();
     let error = stopped.next().await.unwrap().unwrap_err();
-    assert_eq!(error.cause(), &BatchCause::Stopped(StopCause::Interrupted));
+    assert_eq!(error.cause(), &BatchFailureCause::Stopped(StopCause::Interrupted));
 }
 
 #[tokio::test]
@@ -77,7 +77,7 @@ async fn a_stream_that_is_dropped_keeps_what_it_gave_in_its_ledger() {
     let (simulator, folder) = (echo(), tempfile::tempdir().unwrap());
     let batch = || {
         let batch = Batch::over(0..20_usize).prompt(ask).worker(MODEL).at(&simulator).concurrency(2);
-        batch.ledger(LedgerFolder::resume(folder.path()))
+        batch.ledger(LedgerOptions::resume(folder.path()))
     };
     let mut stream = batch().stream();
     for _ in 0..5 {
@@ -99,7 +99,7 @@ async fn a_stream_that_is_dropped_keeps_what_it_gave_in_its_ledger() {
 async fn a_stream_gives_what_tools_and_models_came_to() {
     let simulator = echo();
     let host = host(|_, _| Ok(rowmill_types::ToolOutput::from_text("never called")));
-    let worker = Worker::model(MODEL).tools(WorkerTools::from_host(host, vec![tool("look")]));
+    let worker = Worker::from_model_name(MODEL).tools(WorkerTools::from_host(host, vec![tool("look")]));
     let stream = Batch::over(0..9_usize).prompt(ask).worker(worker).at(&simulator).stream();
     let mut results: Vec<(usize, String)> = stream.map(Result::unwrap).collect().await;
     results.sort_unstable();

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::future::BoxFuture;
-use rowmill::{Batch, ErrorKind, OfferedTool, ReturnError, Worker, WorkerTools};
+use rowmill::{Batch, OfferedTool, ReturnError, RowErrorKind, Worker, WorkerTools};
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
 use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use rowmill_types::ToolOutput;
@@ -18,7 +18,7 @@ use crate::kit::{At, MODEL, Notes, ask, host, tool};
 
 /// Calls a tool in the first `steps` turns, then answers with the last output of the tool.
 fn calling(name: &'static str, steps: u64) -> Simulator {
-    Simulator::start_blocking(SimulatorScript::new().reply(move |seen| {
+    Simulator::start_blocking(SimulatorScript::new().answer_calls(move |seen| {
         if seen.turn > steps {
             return SimulatedAnswer::Text(format!("so: {}", seen.last));
         }
@@ -47,7 +47,8 @@ async fn an_own_host_gets_the_item_the_tool_and_the_arguments() {
     let (simulator, notes) = (calling("look", 1), Notes::default());
     let schema = json!({"type": "object", "properties": {"q": {"type": "string"}}, "required": ["q"]});
     let offered = OfferedTool::new("look", "Looks.", schema.clone());
-    let worker = Worker::model(MODEL).tools(WorkerTools::from_host(Echo(notes.clone()), vec![offered]));
+    let worker =
+        Worker::from_model_name(MODEL).tools(WorkerTools::from_host(Echo(notes.clone()), vec![offered]));
     let batch = Batch::over(0..2_usize).prompt(ask).worker(worker).at(&simulator).sequential();
     let results = batch.run().await.unwrap();
     assert_eq!(results.items, ["so: 1 look {\"q\":\"item 0\"}", "so: 2 look {\"q\":\"item 1\"}"]);
@@ -83,7 +84,7 @@ async fn a_host_per_item_is_made_for_it_and_closed_when_it_has_ended() {
         noted.add(format!("{item} made"));
         Counter { item, count: AtomicUsize::new(0), notes: noted.clone() }
     };
-    let worker = Worker::model(MODEL).tools(WorkerTools::per_item(make, vec![tool("count")]));
+    let worker = Worker::from_model_name(MODEL).tools(WorkerTools::per_item(make, vec![tool("count")]));
     let batch = Batch::over(0..2_usize).prompt(ask).worker(worker).at(&simulator).sequential();
     assert_eq!(batch.run().await.unwrap().items, ["so: 3 for 0", "so: 3 for 1"]);
     assert_eq!(notes.all(), ["0 made", "0 closed", "1 made", "1 closed"]);
@@ -96,7 +97,7 @@ async fn a_tool_that_fails_is_reported_to_the_model() {
         let simulator = calling("look", 1);
         let host =
             host(move |_, _| if fails { Err(failure()) } else { Ok(ToolOutput::error("no such thing")) });
-        let worker = Worker::model(MODEL).tools(WorkerTools::from_host(host, vec![tool("look")]));
+        let worker = Worker::from_model_name(MODEL).tools(WorkerTools::from_host(host, vec![tool("look")]));
         let batch = Batch::over(["a"]).prompt(|item: &&str| *item).worker(worker).at(&simulator);
         assert_eq!(batch.run().await.unwrap().items, [text]);
     }
@@ -109,9 +110,9 @@ async fn a_tool_that_panics_is_that_items_failure_and_its_siblings_go_all_their_
         assert_ne!(item, 0, "nothing for {item}");
         Ok(ToolOutput::from_text("stepped"))
     });
-    let worker = Worker::model(MODEL).tools(WorkerTools::from_host(host, vec![tool("step")]));
+    let worker = Worker::from_model_name(MODEL).tools(WorkerTools::from_host(host, vec![tool("step")]));
     let batch = Batch::over(0..3_usize).prompt(ask).worker(worker).at(&simulator).concurrency(3);
-    let batch = batch.output(|done| (done.answer, done.calls));
+    let batch = batch.map_answers(|done| (done.answer, done.calls));
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     let error = results.items[0].as_ref().unwrap_err();
     assert!(error.to_string().contains("nothing for 0"), "{error}");
@@ -123,7 +124,8 @@ async fn a_tool_that_panics_is_that_items_failure_and_its_siblings_go_all_their_
 async fn a_tool_that_answers_ends_the_item() {
     let simulator = calling("look", 9);
     let host = host(|item, _| Ok(ToolOutput::from_text(format!("seen {item}"))));
-    let worker = Worker::model(MODEL).tools(WorkerTools::from_host(host, vec![tool("look").gives_answer()]));
+    let worker = Worker::from_model_name(MODEL)
+        .tools(WorkerTools::from_host(host, vec![tool("look").use_output_as_answer()]));
     let batch = Batch::over(0..2_usize).prompt(ask).worker(worker).at(&simulator);
     assert_eq!(batch.run().await.unwrap().items, ["seen 0", "seen 1"]);
     assert_eq!(simulator.stats().requests, 2);
@@ -132,12 +134,12 @@ async fn a_tool_that_answers_ends_the_item() {
 fn card(folder: &std::path::Path, front: &str) -> Worker {
     let path = folder.join("helper.md");
     std::fs::write(&path, format!("---\nmodel: {MODEL}\n{front}\n---\nYou help {{{{who}}}}.\n")).unwrap();
-    Worker::card(&path)
+    Worker::from_card(&path)
 }
 
 #[tokio::test]
 async fn an_agent_card_brings_its_instruction_its_model_and_its_tools() {
-    let simulator = Simulator::start_blocking(SimulatorScript::new().reply(|seen| {
+    let simulator = Simulator::start_blocking(SimulatorScript::new().answer_calls(|seen| {
         if seen.turn > 1 {
             return SimulatedAnswer::Text(format!("so: {}", seen.last.lines().last().unwrap_or_default()));
         }
@@ -158,7 +160,8 @@ async fn an_agent_card_brings_its_instruction_its_model_and_its_tools() {
 async fn an_agent_card_can_ask_another_model_and_limits_turns() {
     let simulator = calling("none", 0);
     let folder = tempfile::tempdir().unwrap();
-    let worker = card(folder.path(), "").variable("who", "me").card_model("generic.other").agent("helper");
+    let worker =
+        card(folder.path(), "").variable("who", "me").override_card_model("generic.other").agent("helper");
     let batch = Batch::over(["x"]).prompt(|item: &&str| *item).worker(worker).at(&simulator);
     assert_eq!(batch.run().await.unwrap().items, ["so: x"]);
     let models: BTreeMap<String, u64> = simulator.calls().into_iter().map(|call| (call.model, 1)).collect();
@@ -169,13 +172,13 @@ async fn an_agent_card_can_ask_another_model_and_limits_turns() {
 async fn a_tool_that_nobody_offers_is_reported_to_the_model() {
     let simulator = calling("nothing", 1);
     let host = host(|_, _| Ok(ToolOutput::from_text("x")));
-    let worker = Worker::model("generic.m").tools(WorkerTools::from_host(host, vec![tool("look")]));
+    let worker = Worker::from_model_name("generic.m").tools(WorkerTools::from_host(host, vec![tool("look")]));
     let batch = Batch::over(["a"]).prompt(|item: &&str| *item).worker(worker).at(&simulator);
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     let reply = match &results.items[0] {
         Ok(answer) => answer.clone(),
         Err(error) => {
-            assert_ne!(error.kind(), Some(ErrorKind::Internal));
+            assert_ne!(error.kind(), Some(RowErrorKind::Internal));
             error.to_string()
         }
     };

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rowmill::{Batch, ErrorKind, ItemError, LedgerFolder, ReturnError, Worker, WorkerTools};
+use rowmill::{Batch, ItemError, LedgerOptions, ReturnError, RowErrorKind, Worker, WorkerTools};
 use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use rowmill_types::ToolOutput;
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::kit::{At, MODEL, host, tool};
 
 /// Calls the tool `step` in this many turns, then is done.
 fn stepping(steps: u64) -> Simulator {
-    Simulator::start_blocking(SimulatorScript::new().reply(move |seen| match seen.turn {
+    Simulator::start_blocking(SimulatorScript::new().answer_calls(move |seen| match seen.turn {
         turn if turn <= steps => {
             SimulatedAnswer::Calls { text: format!("at {turn}"), calls: vec![("step".into(), json!({}))] }
         }
@@ -26,14 +26,14 @@ fn worker(steps: &Arc<AtomicUsize>) -> Worker {
     let host = host(move |_, _| {
         Ok(ToolOutput::from_text(format!("step {}", steps.fetch_add(1, Ordering::SeqCst) + 1)))
     });
-    Worker::model(MODEL).tools(WorkerTools::from_host(host, vec![tool("step")]))
+    Worker::from_model_name(MODEL).tools(WorkerTools::from_host(host, vec![tool("step")]))
 }
 
 #[tokio::test]
 async fn turns_without_a_limit_go_on_until_the_model_is_done() {
     let (simulator, steps) = (stepping(5), Arc::default());
     let batch = Batch::over(["go"]).prompt(|item: &&str| *item).worker(worker(&steps)).at(&simulator);
-    let results = batch.output(|done| (done.answer, done.calls)).run().await.unwrap();
+    let results = batch.map_answers(|done| (done.answer, done.calls)).run().await.unwrap();
     assert_eq!(results.into_vec(), [("done at 6: step 5".to_owned(), 6)]);
 }
 
@@ -44,7 +44,7 @@ async fn turns_that_are_used_up_are_a_failure_and_not_none() {
     let results = batch.turns(2).on_failure(ReturnError).run().await.unwrap();
     for result in &results {
         let Err(ItemError::Failed { error, .. }) = result else { unreachable!("{result:?}") };
-        assert_eq!(error.kind, ErrorKind::TurnLimit);
+        assert_eq!(error.kind, RowErrorKind::TurnLimit);
         assert_eq!(error.raw_text.as_deref(), Some("at 2"));
         assert_eq!(error.message, "no result after 2 model calls (`Batch::turns`)");
     }
@@ -56,7 +56,7 @@ async fn the_ledger_of_a_batch_names_the_method_that_limits_turns() {
     let (simulator, steps) = (stepping(5), Arc::default());
     let folder = tempfile::tempdir().unwrap();
     let batch = Batch::over(["a"]).prompt(|item: &&str| *item).worker(worker(&steps)).at(&simulator);
-    let batch = batch.turns(2).ledger(LedgerFolder::new(folder.path().join("ledger")));
+    let batch = batch.turns(2).ledger(LedgerOptions::new(folder.path().join("ledger")));
     batch.on_failure(ReturnError).run().await.unwrap();
     let files = std::fs::read_dir(folder.path().join("ledger")).unwrap().flatten().map(|entry| entry.path());
     let written: String = files.filter_map(|path| std::fs::read_to_string(path).ok()).collect();

@@ -1,7 +1,7 @@
 //! Typed answers: in Langroid a type is a tool message that the caller must parse. Here the schema of a
 //! type is sent with every request, answers that violate it are corrected, and results have that type.
 
-use rowmill::{Batch, ErrorKind, ItemError, LedgerFolder, ReturnError};
+use rowmill::{Batch, ItemError, LedgerOptions, ReturnError, RowErrorKind};
 use rowmill_testkit::{SimulatedAnswer, Simulator, SimulatorScript};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ struct Verdict {
 }
 
 fn judging() -> Simulator {
-    Simulator::start_blocking(SimulatorScript::new().answer(|prompt, call| match (prompt, call) {
+    Simulator::start_blocking(SimulatorScript::new().answer_prompts(|prompt, call| match (prompt, call) {
         ("broken", _) => SimulatedAnswer::Text("no JSON at all".into()),
         ("mended", 1) => SimulatedAnswer::Json(json!({"label": "half"})),
         (prompt, _) => SimulatedAnswer::Json(json!({"label": prompt, "score": 7})),
@@ -29,7 +29,7 @@ fn judging() -> Simulator {
 
 fn batch(simulator: &Simulator, items: &[&'static str]) -> Batch<&'static str, Verdict> {
     let batch = Batch::over(items.to_vec()).prompt(|item: &&str| *item).worker(MODEL).at(simulator);
-    batch.typed::<Verdict>()
+    batch.answer_type::<Verdict>()
 }
 
 fn verdict(label: &str) -> Verdict {
@@ -50,7 +50,7 @@ async fn typed_answers_are_of_the_type_and_its_schema_goes_with_the_request() {
 #[tokio::test]
 async fn typed_answers_that_break_the_schema_are_corrected() {
     let simulator = judging();
-    let results = batch(&simulator, &["mended"]).output(|done| (done.answer, done.calls)).run().await;
+    let results = batch(&simulator, &["mended"]).map_answers(|done| (done.answer, done.calls)).run().await;
     assert_eq!(results.unwrap().into_vec(), [(verdict("mended"), 2)]);
     let calls = simulator.calls();
     assert_eq!((calls.len(), calls[1].messages.len()), (2, 3));
@@ -64,7 +64,7 @@ async fn typed_answers_that_stay_broken_are_that_items_failure_with_the_answer_i
         let batch = batch(&simulator, &["broken", "a"]).repairs(repairs).on_failure(ReturnError);
         let results = batch.run().await.unwrap();
         let Err(ItemError::Failed { error, .. }) = &results.items[0] else { unreachable!("{results:?}") };
-        assert_eq!(error.kind, ErrorKind::StructuredOutput);
+        assert_eq!(error.kind, RowErrorKind::StructuredOutput);
         assert_eq!(error.raw_text.as_deref(), Some("no JSON at all"));
         assert_eq!(results.items[1], Ok(verdict("a")));
         assert_eq!(simulator.stats().requests, calls);
@@ -74,12 +74,12 @@ async fn typed_answers_that_stay_broken_are_that_items_failure_with_the_answer_i
 #[tokio::test]
 async fn typed_answers_are_kept_and_a_resume_with_another_type_is_refused() {
     let (simulator, folder) = (judging(), tempfile::tempdir().unwrap());
-    let first = batch(&simulator, &["a", "b"]).ledger(LedgerFolder::new(folder.path()));
+    let first = batch(&simulator, &["a", "b"]).ledger(LedgerOptions::new(folder.path()));
     let first = first.run().await.unwrap();
-    let again = batch(&simulator, &["a", "b"]).ledger(LedgerFolder::resume(folder.path()));
+    let again = batch(&simulator, &["a", "b"]).ledger(LedgerOptions::resume(folder.path()));
     assert_eq!(again.run().await.unwrap().items, first.items);
     let other = Batch::over(["a", "b"]).prompt(|item: &&str| *item).worker(MODEL).at(&simulator);
-    let other = other.typed::<Vec<String>>().ledger(LedgerFolder::resume(folder.path()));
+    let other = other.answer_type::<Vec<String>>().ledger(LedgerOptions::resume(folder.path()));
     let error = other.run().await.unwrap_err();
     assert!(error.to_string().contains("schema: has changed"), "{error}");
     assert_eq!(simulator.stats().requests, 2);

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
-use rowmill::{Batch, ErrorKind, FunctionFailure, ReturnError, Worker, WorkerTools};
+use rowmill::{Batch, FunctionFailure, ReturnError, RowErrorKind, Worker, WorkerTools};
 use rowmill_core::ports::Model;
 use rowmill_testkit::{FakeModel, RecordedRole, fake_answer};
 use rowmill_types::{CallError, Completion, MessageRole, Request, ToolOutput};
@@ -18,7 +18,7 @@ use crate::kit::{At, MODEL, Notes, ask, echo, host, own, tool};
 #[tokio::test]
 async fn message_history_begins_anew_with_every_item_after_the_instruction() {
     let simulator = echo();
-    let worker = Worker::model(MODEL).instruction("Be brief.");
+    let worker = Worker::from_model_name(MODEL).instruction("Be brief.");
     let batch = || Batch::over(0..5_usize).prompt(ask).worker(worker.clone()).at(&simulator).sequential();
     batch().run().await.unwrap();
     batch().run().await.unwrap();
@@ -36,7 +36,7 @@ async fn clone_keeps_instruction_tools_and_model_and_shares_nothing_that_changes
     let simulator = echo();
     let host = host(|_, _| Ok(ToolOutput::from_text("x")));
     let tools = WorkerTools::from_host(host, vec![tool("look")]);
-    let worker = Worker::model(MODEL).instruction("One.").tools(tools);
+    let worker = Worker::from_model_name(MODEL).instruction("One.").tools(tools);
     let other = worker.clone().instruction("Two.");
     for worker in [worker, other] {
         let batch = Batch::over(["a"]).prompt(|item: &&str| *item).worker(worker).at(&simulator);
@@ -102,7 +102,7 @@ async fn gen_task_that_blocks_holds_up_no_other_item() {
 async fn gen_task_gets_the_place_among_all_items_and_the_item() {
     let (notes, seen) = (Notes::default(), Notes::default());
     let noted = seen.clone();
-    let batch = Batch::over(["a", "b", "c", "d", "e"]).prompt(|item: &&str| *item).batches_of(2);
+    let batch = Batch::over(["a", "b", "c", "d", "e"]).prompt(|item: &&str| *item).item_group_size(2);
     let results = batch.worker_for(move |index, item| {
         noted.add((index, *item));
         Ok(watched(format!("{item}{index}"), &notes))
@@ -124,7 +124,7 @@ async fn gen_task_that_fails_or_panics_is_that_items_failure() {
     });
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     let failed: Vec<_> = results.into_iter().filter_map(Result::err).collect();
-    assert!(failed.iter().all(|error| error.kind() == Some(ErrorKind::Function)));
+    assert!(failed.iter().all(|error| error.kind() == Some(RowErrorKind::Function)));
     let message: Vec<String> = failed.iter().map(ToString::to_string).collect();
     let panicked = "item 2 failed: choosing the worker panicked: nobody for 2";
     assert_eq!(message, ["item 1 failed: nobody for this one", panicked]);
@@ -134,13 +134,13 @@ async fn gen_task_that_fails_or_panics_is_that_items_failure() {
 async fn gen_task_that_gives_a_worker_that_cannot_be_made_ready_is_that_items_failure() {
     let batch = Batch::over(0..2_usize).prompt(ask).worker_for(|index, _| {
         Ok(match index {
-            0 => Worker::model("nobody.m"),
+            0 => Worker::from_model_name("nobody.m"),
             _ => Worker::from_model("fake", FakeModel::default()),
         })
     });
     let results = batch.on_failure(ReturnError).run().await.unwrap();
     let error = results.items[0].as_ref().unwrap_err();
-    assert_eq!(error.kind(), Some(ErrorKind::Function));
+    assert_eq!(error.kind(), Some(RowErrorKind::Function));
     assert!(error.to_string().contains("nobody"), "{error}");
     assert_eq!(results.items[1].as_deref(), Ok("answer to: item 1"));
 }
@@ -197,7 +197,7 @@ async fn an_own_model_sees_only_the_messages_of_its_item() {
 #[tokio::test]
 async fn names_and_instructions_of_items_do_not_leak_into_each_other() {
     let simulator = echo();
-    let base = Worker::model(MODEL);
+    let base = Worker::from_model_name(MODEL);
     let batch = Batch::over(0..30_usize).prompt(ask).concurrency(10).at(&simulator);
     let batch = batch.worker_for(move |index, _| Ok(base.clone().instruction(format!("You are {index}."))));
     batch.run().await.unwrap();

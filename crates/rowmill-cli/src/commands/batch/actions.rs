@@ -3,7 +3,7 @@
 use std::io::IsTerminal;
 
 use rowmill::{
-    BatchRunAction, BatchRunOutcome, ExitCode, KnownBatchRun, NotifyOptions, Problem, RunControl,
+    BatchRunAction, ContinuedRunOutcome, ExitCode, KnownBatchRun, NotifyOptions, Problem, RunControl,
     RunNotification, RunReport, StopCause, continue_batch_run, send_notification,
 };
 use serde_json::{Value, json};
@@ -54,14 +54,14 @@ pub(super) fn retry(flags: &BatchRetryFlags) -> Result<ExitCode, Problem> {
     let known = find_run(&flags.target)?;
     let actions = [BatchRunAction::Collect, BatchRunAction::Retry];
     let outcome = work_on(&known, &actions, Some(&flags.notify))?;
-    if matches!(outcome, BatchRunOutcome::AllOk) {
+    if matches!(outcome, ContinuedRunOutcome::AllOk) {
         printer::talk("no row failed: there is nothing to send again");
     }
     show(&known, &outcome, if flags.json { ShownResult::Json } else { ShownResult::Path })
 }
 
-fn is_cancelled(outcome: &BatchRunOutcome) -> bool {
-    matches!(outcome, BatchRunOutcome::Ran(report) if report.batch.is_some_and(|batch| batch.is_cancelled))
+fn is_cancelled(outcome: &ContinuedRunOutcome) -> bool {
+    matches!(outcome, ContinuedRunOutcome::Ran(report) if report.batch.is_some_and(|batch| batch.is_cancelled))
 }
 
 /// Works on a run, one action after the other. If rows are still pending after one, or none is left to work on, the
@@ -70,7 +70,7 @@ fn work_on(
     known: &KnownBatchRun,
     actions: &[BatchRunAction],
     notify: Option<&NotifyFlags>,
-) -> Result<BatchRunOutcome, Problem> {
+) -> Result<ContinuedRunOutcome, Problem> {
     enter_folder(known)?;
     let notify_options = notify.map(|flags| notify_options_of(known, flags)).unwrap_or_default();
     notify_options.check()?;
@@ -83,7 +83,7 @@ fn work_on(
         json_summary: false,
     };
     run_with_signals(show, async |control| {
-        let mut outcome = BatchRunOutcome::SomeFailed;
+        let mut outcome = ContinuedRunOutcome::SomeFailed;
         for action in actions {
             outcome = Box::pin(continue_batch_run(known, *action, control)).await?;
             if is_end(&outcome) {
@@ -98,52 +98,52 @@ fn work_on(
 /// Notifies of what was done.
 async fn notify_end(
     known: &KnownBatchRun,
-    (notify_options, outcome): (&NotifyOptions, &BatchRunOutcome),
+    (notify_options, outcome): (&NotifyOptions, &ContinuedRunOutcome),
     control: &RunControl,
 ) {
     match outcome {
-        BatchRunOutcome::Ran(report) => {
+        ContinuedRunOutcome::Ran(report) => {
             send_notification(notify_options, &RunNotification::of_report(report), control).await;
         }
-        BatchRunOutcome::AllOk | BatchRunOutcome::SomeFailed => {
+        ContinuedRunOutcome::AllOk | ContinuedRunOutcome::SomeFailed => {
             send_notification(notify_options, &as_json(known, outcome), control).await;
         }
     }
 }
 
 /// Whether nothing can be sent again now.
-fn is_end(outcome: &BatchRunOutcome) -> bool {
+fn is_end(outcome: &ContinuedRunOutcome) -> bool {
     match outcome {
-        BatchRunOutcome::AllOk => true,
-        BatchRunOutcome::SomeFailed => false,
-        BatchRunOutcome::Ran(report) => {
+        ContinuedRunOutcome::AllOk => true,
+        ContinuedRunOutcome::SomeFailed => false,
+        ContinuedRunOutcome::Ran(report) => {
             let is_stopped = matches!(report.stopped, Some(StopCause::Problem(_) | StopCause::Interrupted));
             is_stopped || matches!(report.exit, ExitCode::Ok | ExitCode::Submitted)
         }
     }
 }
 
-fn exit_of(outcome: &BatchRunOutcome) -> ExitCode {
+fn exit_of(outcome: &ContinuedRunOutcome) -> ExitCode {
     match outcome {
-        BatchRunOutcome::AllOk => ExitCode::Ok,
-        BatchRunOutcome::SomeFailed => ExitCode::RowsFailed,
-        BatchRunOutcome::Ran(report) => report.exit,
+        ContinuedRunOutcome::AllOk => ExitCode::Ok,
+        ContinuedRunOutcome::SomeFailed => ExitCode::RowsFailed,
+        ContinuedRunOutcome::Ran(report) => report.exit,
     }
 }
 
 /// How many rows wait for jobs.
-fn rows_out(outcome: &BatchRunOutcome) -> u64 {
+fn rows_out(outcome: &ContinuedRunOutcome) -> u64 {
     match outcome {
-        BatchRunOutcome::AllOk | BatchRunOutcome::SomeFailed => 0,
-        BatchRunOutcome::Ran(report) => report.parked_rows,
+        ContinuedRunOutcome::AllOk | ContinuedRunOutcome::SomeFailed => 0,
+        ContinuedRunOutcome::Ran(report) => report.parked_rows,
     }
 }
 
-fn as_json(known: &KnownBatchRun, outcome: &BatchRunOutcome) -> Value {
+fn as_json(known: &KnownBatchRun, outcome: &ContinuedRunOutcome) -> Value {
     let rows_out = rows_out(outcome);
     let status = match outcome {
-        BatchRunOutcome::AllOk | BatchRunOutcome::SomeFailed => "finished",
-        BatchRunOutcome::Ran(report) => report.summary.status,
+        ContinuedRunOutcome::AllOk | ContinuedRunOutcome::SomeFailed => "finished",
+        ContinuedRunOutcome::Ran(report) => report.summary.status,
     };
     json!({
         "run": known.run,
@@ -155,14 +155,18 @@ fn as_json(known: &KnownBatchRun, outcome: &BatchRunOutcome) -> Value {
     })
 }
 
-fn show(known: &KnownBatchRun, outcome: &BatchRunOutcome, shown: ShownResult) -> Result<ExitCode, Problem> {
+fn show(
+    known: &KnownBatchRun,
+    outcome: &ContinuedRunOutcome,
+    shown: ShownResult,
+) -> Result<ExitCode, Problem> {
     let exit = exit_of(outcome);
     match outcome {
-        BatchRunOutcome::AllOk => printer::talk("every row has been collected already, and is ok"),
-        BatchRunOutcome::SomeFailed => printer::talk(
+        ContinuedRunOutcome::AllOk => printer::talk("every row has been collected already, and is ok"),
+        ContinuedRunOutcome::SomeFailed => printer::talk(
             "every row has been collected already, and some failed: `rowmill batch retry` sends them again",
         ),
-        BatchRunOutcome::Ran(report) => show_report(known, report),
+        ContinuedRunOutcome::Ran(report) => show_report(known, report),
     }
     let text = match shown {
         ShownResult::Path if rows_out(outcome) > 0 => known.results_so_far().display().to_string(),
@@ -180,7 +184,7 @@ fn show(known: &KnownBatchRun, outcome: &BatchRunOutcome, shown: ShownResult) ->
 /// The state of the jobs as they are known now.
 fn state_after(known: &KnownBatchRun) -> String {
     let now = known_runs().ok().and_then(|runs| runs.find(&known.run));
-    now.as_ref().unwrap_or(known).job_state().to_owned()
+    now.as_ref().unwrap_or(known).overall_job_state().to_owned()
 }
 
 /// Prints the summary of what was done now.

@@ -51,7 +51,7 @@ fn cells(known: &KnownBatchRun) -> Vec<String> {
         0 => group_digits(known.rows.selected),
         out => format!("{} of {} pending", group_digits(out), group_digits(known.rows.selected)),
     };
-    let reserved = known.reserved();
+    let reserved = known.reserved_cost();
     let cost = match reserved > Money::ZERO {
         true => format!("{} (+ at most {reserved})", known.spent_usd),
         false => known.spent_usd.to_string(),
@@ -71,9 +71,9 @@ fn cells(known: &KnownBatchRun) -> Vec<String> {
 /// The state of the jobs, unless the run says more.
 fn state(known: &KnownBatchRun) -> &str {
     match known.state {
-        KnownRunState::Ended => known.job_state(),
+        KnownRunState::Ended => known.overall_job_state(),
         _ if !known.work_folder.exists() => "gone",
-        KnownRunState::Open | KnownRunState::Cancelled => known.job_state(),
+        KnownRunState::Open | KnownRunState::Cancelled => known.overall_job_state(),
     }
 }
 
@@ -89,7 +89,7 @@ fn as_json(known: &KnownBatchRun) -> Value {
         "submitted_at": known.submitted_at_ms / 1_000,
         "rows": known.rows,
         "spent_usd": known.spent_usd,
-        "reserved_usd": known.reserved(),
+        "reserved_usd": known.reserved_cost(),
         "jobs": known.jobs,
     })
 }

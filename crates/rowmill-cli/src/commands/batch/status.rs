@@ -47,7 +47,7 @@ pub(super) fn status(flags: &BatchStatusFlags) -> Result<ExitCode, Problem> {
         }
     })?;
     let status = match flags.target.id() {
-        Some(id) => status.of_job(id),
+        Some(id) => status.restrict_to_job(id),
         None => status,
     };
     if flags.wait {

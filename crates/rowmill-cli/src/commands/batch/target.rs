@@ -1,6 +1,6 @@
 //! Finds the run that a command means.
 
-use rowmill::{KnownBatchRun, KnownBatchRuns, LatestRunRule, NotifyOptions, Problem, ProblemCode};
+use rowmill::{KnownBatchRun, KnownBatchRuns, LatestRunReason, NotifyOptions, Problem, ProblemCode};
 
 use crate::batch_flags::BatchTarget;
 use crate::notify_flags::NotifyFlags;
@@ -26,9 +26,9 @@ pub(super) fn find_run(target: &BatchTarget) -> Result<KnownBatchRun, Problem> {
                 .hint("submit one with `rowmill run … --lane batch --detach`")
         })?;
         let why = match rule {
-            LatestRunRule::OfProject(project) => format!("of the project in {}", project.display()),
-            LatestRunRule::InFolder(folder) => format!("in {}", folder.display()),
-            LatestRunRule::OfUser => "of this user".to_owned(),
+            LatestRunReason::OfProject(project) => format!("of the project in {}", project.display()),
+            LatestRunReason::InFolder(folder) => format!("in {}", folder.display()),
+            LatestRunReason::OfUser => "of this user".to_owned(),
         };
         printer::talk(&format!("using run {}, which has the last submitted job {why}", shown_run(&known)));
         return Ok(known);

@@ -1,6 +1,6 @@
 //! The list of providers.
 
-use rowmill::{CatalogueEntry, KeyState, built_in_alias_origin, provider_catalogue};
+use rowmill::{ApiKeyPresence, ProviderCatalogueEntry, built_in_alias_origin, provider_catalogue};
 use serde_json::{Value, json};
 
 use super::{CommandOutput, ModelCatalogue};
@@ -21,27 +21,27 @@ pub(super) fn providers(known: &ModelCatalogue) -> CommandOutput {
 }
 
 /// The state of a provider's key, in words.
-pub(super) fn key_text(entry: &CatalogueEntry) -> String {
+pub(super) fn key_text(entry: &ProviderCatalogueEntry) -> String {
     match &entry.key {
-        KeyState::Set(variable) => format!("key set in {variable}"),
-        KeyState::Missing => format!("key missing: set {}", entry.key_variables.join(" or ")),
-        KeyState::Optional => format!("key optional: {}", entry.key_variables.join(" or ")),
-        KeyState::NotNeeded => "built in, needs no key".to_owned(),
+        ApiKeyPresence::Set(variable) => format!("key set in {variable}"),
+        ApiKeyPresence::Missing => format!("key missing: set {}", entry.key_variables.join(" or ")),
+        ApiKeyPresence::Optional => format!("key optional: {}", entry.key_variables.join(" or ")),
+        ApiKeyPresence::NotNeeded => "built in, needs no key".to_owned(),
     }
 }
 
-fn as_text(entry: &CatalogueEntry) -> String {
+fn as_text(entry: &ProviderCatalogueEntry) -> String {
     let place = entry.base_url.as_ref().map_or_else(String::new, |url| format!(", at {url}"));
     format!("{:<14} {}\n{:14} {}{place}", entry.provider, entry.about, "", key_text(entry))
 }
 
 /// A provider as JSON.
-pub(super) fn provider_json(entry: &CatalogueEntry) -> Value {
+pub(super) fn provider_json(entry: &ProviderCatalogueEntry) -> Value {
     let (state, variable) = match &entry.key {
-        KeyState::Set(variable) => ("set", Some(variable.as_str())),
-        KeyState::Missing => ("missing", None),
-        KeyState::Optional => ("optional", None),
-        KeyState::NotNeeded => ("not needed", None),
+        ApiKeyPresence::Set(variable) => ("set", Some(variable.as_str())),
+        ApiKeyPresence::Missing => ("missing", None),
+        ApiKeyPresence::Optional => ("optional", None),
+        ApiKeyPresence::NotNeeded => ("not needed", None),
     };
     json!({
         "provider": entry.provider,

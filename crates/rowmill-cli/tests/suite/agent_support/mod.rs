@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-use rowmill_testkit::{CallView, SimulatedAnswer, SimulatorScript, parse_flags};
+use rowmill_testkit::{SimulatedAnswer, SimulatedCallView, SimulatorScript, parse_flags};
 use serde_json::{Value, json};
 
 use crate::faults_support::{Home, Run};
@@ -90,15 +90,15 @@ impl Answered {
     /// A provider with prices whose answers are counted here.
     pub(crate) fn script(&self) -> SimulatorScript {
         let book = self.clone();
-        let price = parse_flags::price("input=1,output=4").unwrap();
+        let price = parse_flags::parse_price("input=1,output=4").unwrap();
         SimulatorScript::new()
             .price(price)
             .forget_prompts()
             .keep_requests(0)
-            .reply(move |seen| book.reply(seen))
+            .answer_calls(move |seen| book.reply(seen))
     }
 
-    fn reply(&self, seen: &CallView<'_>) -> SimulatedAnswer {
+    fn reply(&self, seen: &SimulatedCallView<'_>) -> SimulatedAnswer {
         let row = seen.prompt.split('#').nth(1).unwrap().parse().unwrap();
         let name = seen.system.split("You are ").nth(1).unwrap();
         let (name, last) = member(name.split('.').next().unwrap());

@@ -1,6 +1,6 @@
 //! Test support for agents: cards, simulator rules, and the messages that each agent received.
 
-use rowmill_testkit::{AnswerRules, RecordedCall, RecordedRole, Simulator, SimulatorScript};
+use rowmill_testkit::{RecordedCall, RecordedRole, SimulatedAnswerRules, Simulator, SimulatorScript};
 use serde_json::Value;
 
 use crate::support::{Ended, Place, scripted};
@@ -12,7 +12,7 @@ pub(crate) fn ruled(rules: &Value) -> (Simulator, Place) {
 
 /// A script of rules.
 pub(crate) fn script(rules: &Value) -> SimulatorScript {
-    SimulatorScript::new().rules(AnswerRules::read("rules", &rules.to_string()).unwrap())
+    SimulatorScript::new().rules(SimulatedAnswerRules::read("rules", &rules.to_string()).unwrap())
 }
 
 /// Runs the cards of the folder `cards` over the rows of `rows.jsonl`, whose prompts are in `p`,

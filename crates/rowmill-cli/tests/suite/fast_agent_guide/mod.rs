@@ -13,7 +13,7 @@ use crate::support::{Ended, KEY, Place, each, finish, keys, row_numbers, wait_fo
 use commands::*;
 use hub_front::hub_with_tools;
 use rowmill_testkit::hub::{FileKind, HubSimulator};
-use rowmill_testkit::{AnswerRules, SimulatedAnswer, Simulator, SimulatorScript, mcp_server};
+use rowmill_testkit::{SimulatedAnswer, SimulatedAnswerRules, Simulator, SimulatorScript, mcp_server};
 use serde_json::{Value, json};
 
 /// Replaces the commands of the guide.
@@ -297,7 +297,7 @@ fn rows_template_and_card_come_from_the_hub_and_the_agent_uses_its_tools() {
         text: String::new(),
         calls: vec![("huggingface__echo".to_owned(), json!({"text": format!("found for {task}")}))],
     };
-    let script = SimulatorScript::new().key(KEY).reply(move |seen| match seen.turn {
+    let script = SimulatorScript::new().key(KEY).answer_calls(move |seen| match seen.turn {
         1 => found(seen.prompt.lines().nth(1).unwrap_or_default()),
         _ => SimulatedAnswer::Text(seen.last.to_owned()),
     });
@@ -335,8 +335,9 @@ fn competitors_are_looked_up_in_the_web_and_come_in_threes() {
         "json": {"competitors": found},
         "cite": [{"url": "https://example.com/power-banks", "title": "Power banks"}],
     }}]);
-    let script =
-        SimulatorScript::new().key(KEY).rules(AnswerRules::read("rules", &rules.to_string()).unwrap());
+    let script = SimulatorScript::new()
+        .key(KEY)
+        .rules(SimulatedAnswerRules::read("rules", &rules.to_string()).unwrap());
     let (simulator, place) = guide_with(script);
     place.write(
         "products.jsonl",

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rowmill_testkit::{BatchStats, SimulatedBatches, Simulator, SimulatorScript};
+use rowmill_testkit::{SimulatedBatchStats, SimulatedBatches, Simulator, SimulatorScript};
 use serde_json::Value;
 
 use crate::support::{Ended, KEY, Place};
@@ -59,7 +59,7 @@ pub(crate) fn provided(script: SimulatorScript) -> (Simulator, Place) {
 /// A simulator whose jobs end only when a test lets them, with these rows in `rows.jsonl`.
 pub(crate) fn held(batches: SimulatedBatches, texts: &[&str]) -> (Simulator, Place) {
     let (simulator, place) = provided(SimulatorScript::new().batches(batches.duration(LONG)));
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     write_texts(&place, texts);
     (simulator, place)
 }
@@ -83,7 +83,7 @@ pub(crate) struct LaneRun {
 }
 
 impl LaneRun {
-    pub(crate) fn jobs(&self) -> BatchStats {
+    pub(crate) fn jobs(&self) -> SimulatedBatchStats {
         self.simulator.stats().batches
     }
 

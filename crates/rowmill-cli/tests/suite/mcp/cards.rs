@@ -25,7 +25,7 @@ fn each_card_is_offered_what_it_asks_for_and_resources_and_prompts_are_tools() {
         "asker.md",
         "---\nservers: [t]\ntools: {t: [\"a*\"]}\nresources: {t: [picture]}\nprompts: {t: [greet]}\n---\nAsk.\n",
     );
-    let script = SimulatorScript::new().reply(|seen| match (seen.system, seen.turn) {
+    let script = SimulatorScript::new().answer_calls(|seen| match (seen.system, seen.turn) {
         ("Read.", 1) => call("t__read_resource", json!({"uri": "test://notes/2"})),
         ("Read.", 2) => call("t__read_resource", json!({"uri": "test://picture.png"})),
         ("Ask.", 1) => call("t__get_prompt", json!({"name": "greet", "arguments": {"who": seen.prompt}})),
@@ -65,13 +65,14 @@ fn a_call_that_takes_too_long_is_reported_to_the_model_and_others_go_on() {
     let config = own_entry("t", &[], "timeout = \"300ms\"");
     let policy = "servers: [t]\ntool_policy: {t__hang_twice: {timeout: 0.2}}";
     let home = home(9, &config, &card(policy));
-    let script =
-        SimulatorScript::new().reply(|seen| match (seen.turn, crate::mcp::kit::number(seen.prompt) % 3) {
+    let script = SimulatorScript::new().answer_calls(|seen| {
+        match (seen.turn, crate::mcp::kit::number(seen.prompt) % 3) {
             (1, 0) => call("t__hang", json!({})),
             (1, 1) => call("t__hang_twice", json!({})),
             (1, _) => call("t__echo", json!({"text": seen.prompt})),
             _ => SimulatedAnswer::Text(seen.last.to_owned()),
-        });
+        }
+    });
     let simulator = Simulator::start_blocking(script);
 
     run(&home, &simulator).ends_with(0);
@@ -112,7 +113,7 @@ fn secrets_in_headers_reach_servers_over_http_and_no_file() {
     );
     let home = home(20, &config, &card(&fields));
     let found = Arc::new(Mutex::new(Vec::new()));
-    let script = SimulatorScript::new().reply({
+    let script = SimulatorScript::new().answer_calls({
         let (found, folder) = (Arc::clone(&found), home.path(""));
         move |seen| match seen.turn {
             1 => call("one__echo", json!({"text": seen.prompt})),
@@ -143,7 +144,7 @@ fn secrets_in_headers_reach_servers_over_http_and_no_file() {
 #[test]
 fn a_program_gets_the_variables_of_its_entry_and_no_key_of_the_run() {
     let home = home(2, "", &card(&own_in_card(&[], "env: {SHOP: \"${SHOP_NAME}\"}")));
-    let script = SimulatorScript::new().reply(|seen| match seen.turn {
+    let script = SimulatorScript::new().answer_calls(|seen| match seen.turn {
         1 => SimulatedAnswer::Calls {
             text: String::new(),
             calls: [json!({"name": "SHOP"}), json!({})].map(|which| ("t__env".to_owned(), which)).into(),
@@ -239,7 +240,7 @@ fn max_parallel_of_a_server_is_how_many_of_its_calls_are_made_at_once() {
 fn a_secret_that_a_tool_returns_is_replaced_in_every_file_with_a_notice() {
     let home =
         home(3, "", &card(&own_in_card(&[], "env: {SHOP_TOKEN: \"${SHOP_TOKEN}\", LEVEL: \"12345\"}")));
-    let script = SimulatorScript::new().reply(|seen| match seen.turn {
+    let script = SimulatorScript::new().answer_calls(|seen| match seen.turn {
         1 => call("t__env", json!({"name": "SHOP_TOKEN"})),
         2 => call("t__env", json!({"name": "LEVEL"})),
         _ => SimulatedAnswer::Text(results(seen.messages)),
@@ -286,7 +287,7 @@ fn secrets_in_arguments_and_headers_of_a_card_are_in_no_file_no_error_and_no_dif
     let home = home(3, "", &card(&fields(&[])));
     let message = "planted-flagged planted-password planted-query planted-bearer planted-address planted-header \
                 planted-tenant planted-url-query";
-    let script = SimulatorScript::new().reply(move |seen| match seen.turn {
+    let script = SimulatorScript::new().answer_calls(move |seen| match seen.turn {
         1 => call("t__echo", json!({"text": message})),
         2 => call("two__echo", json!({"text": message})),
         _ => SimulatedAnswer::Text(seen.last.to_owned()),

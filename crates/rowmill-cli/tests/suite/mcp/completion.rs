@@ -44,7 +44,7 @@ fn the_configuration_completes_variables_folder_and_time_of_a_program() {
                  cwd = \"shop\"\ntimeout = \"300ms\"\n";
     let home = home(1, entry, &card(&own_in_card(&["--count", "calls.txt"], "env: {OWN: card}")));
     std::fs::create_dir(home.path("shop")).unwrap();
-    let script = SimulatorScript::new().reply(|seen| match seen.turn {
+    let script = SimulatorScript::new().answer_calls(|seen| match seen.turn {
         1 => call("t__env", json!({"name": "SHOP"})),
         2 => call("t__env", json!({"name": "OWN"})),
         3 => call("t__hang", json!({})),
@@ -97,7 +97,7 @@ fn servers_and_models_that_only_fast_agent_defines_are_taken_from_its_files() {
         ),
     );
     home.write("fastagent.secrets.yaml", "mcp:\n  servers:\n    t:\n      env:\n        PIN: \"4711\"\n");
-    let script = SimulatorScript::new().reply(|seen| match seen.turn {
+    let script = SimulatorScript::new().answer_calls(|seen| match seen.turn {
         1 => call("t__env", json!({"name": "SHOP"})),
         2 => call("t__env", json!({"name": "PIN"})),
         _ => {

@@ -94,7 +94,7 @@ pub(crate) fn calling(
     tool: &'static str,
     arguments: impl Fn(usize) -> Value + Send + Sync + 'static,
 ) -> SimulatorScript {
-    SimulatorScript::new().reply(move |seen| match seen.turn {
+    SimulatorScript::new().answer_calls(move |seen| match seen.turn {
         1 => call(tool, arguments(number(seen.prompt))),
         _ => SimulatedAnswer::Text(seen.last.to_owned()),
     })

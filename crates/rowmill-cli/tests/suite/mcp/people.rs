@@ -113,7 +113,7 @@ fn a_token_that_is_renewed_in_the_middle_of_a_run_is_in_no_file_but_its_own() {
     let entry = format!("mcp_connect:\n  - target: {}?login\n    name: docs", server.url);
     let home = home(3, "", &card(&entry));
     assert!(sign_in(&home, &server.url).1);
-    let script = SimulatorScript::new().reply(|seen| match seen.turn {
+    let script = SimulatorScript::new().answer_calls(|seen| match seen.turn {
         1 => call("docs__revoke", json!({})),
         2 => call("docs__credential", json!({})),
         _ => SimulatedAnswer::Text(format!("{}: {}", seen.prompt, seen.last)),

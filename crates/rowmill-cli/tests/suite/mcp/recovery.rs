@@ -37,7 +37,7 @@ fn three_servers_over_stdio_serve_500_rows_and_one_that_is_killed_comes_back() {
     ];
     home.write("rowmill.toml", &config.concat());
     let victim = Arc::new(Victim::of(FROM, &home, "filesystem"));
-    let script = SimulatorScript::new().reply({
+    let script = SimulatorScript::new().answer_calls({
         let (victim, folder) = (Arc::clone(&victim), folder.clone());
         move |seen| {
             let row = number(seen.prompt);
@@ -89,7 +89,7 @@ fn a_tool_that_must_not_run_twice_does_not_when_its_server_is_killed_and_the_mod
     let connection = rusqlite::Connection::open(&database).unwrap();
     connection.execute("CREATE TABLE done (row INTEGER)", ()).unwrap();
     let victim = Arc::new(Victim::of(FROM, &home, "sqlite"));
-    let script = SimulatorScript::new().reply({
+    let script = SimulatorScript::new().answer_calls({
         let victim = Arc::clone(&victim);
         move |seen| {
             let row = number(seen.prompt);
@@ -131,7 +131,7 @@ fn a_server_over_http_serves_500_rows_and_is_found_again_after_it_was_killed() {
     let home = home(ROWS, &server.entry("far"), &card("servers: [far]\ntools: {far: [get-sum, echo]}"));
     let (died, dead) = mpsc::channel();
     let victim = Victim::new(FROM, move || process);
-    let script = SimulatorScript::new().reply(move |seen| {
+    let script = SimulatorScript::new().answer_calls(move |seen| {
         let row = number(seen.prompt);
         if seen.turn > 1 {
             victim.answered();
@@ -171,7 +171,7 @@ fn every_row_has_a_server_of_its_own_where_it_is_wanted_and_none_is_left() {
     const ROWS: usize = 24;
     let config = [own_entry("own", &[], "per_row = true"), own_entry("shared", &[], "")];
     let home = home(ROWS, &config.concat(), &card("servers: [own, shared]"));
-    let script = SimulatorScript::new().reply(|seen| match seen.turn {
+    let script = SimulatorScript::new().answer_calls(|seen| match seen.turn {
         1 | 2 => SimulatedAnswer::Calls {
             text: String::new(),
             calls: ["own__whoami", "shared__whoami"].map(|tool| (tool.to_owned(), json!({}))).into(),

@@ -6,13 +6,13 @@ use std::time::Duration;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use rowmill_types::{
-    AnswerVerdict, Attachment, BatchOrigin, CallTiming, Completion, ErrorKind, FinishReason, HostedToolUse,
-    Money, NativeMessage, RateLimits, TokenUsage, ToolCall, ToolOutput,
+    AnswerVerdict, Attachment, BatchAnswerOrigin, CallTiming, Completion, FinishReason, HostedToolUse, Money,
+    NativeMessage, ReportedRateLimits, RowErrorKind, TokenUsage, ToolCall, ToolOutput,
 };
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::super::transcript::{ToolNote, TurnNote};
+use super::super::transcript::{ToolCallDetails, TurnDetails};
 use crate::json_text;
 use crate::record::CallReport;
 
@@ -40,11 +40,11 @@ pub(super) struct CompletionJson {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     service_tier: Option<String>,
     #[serde(skip)]
-    rate_limits: Option<Box<RateLimits>>,
+    rate_limits: Option<Box<ReportedRateLimits>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     verdict: Option<Box<AnswerVerdict>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    batch: Option<Box<BatchOrigin>>,
+    batch: Option<Box<BatchAnswerOrigin>>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -60,7 +60,7 @@ pub(super) struct CallTimingJson {
 #[serde(remote = "CallReport")]
 struct CallReportJson {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    error: Option<ErrorKind>,
+    error: Option<RowErrorKind>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     status: Option<u16>,
     #[serde(with = "CallTimingJson")]
@@ -83,14 +83,14 @@ struct CallReportJson {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     output_cap: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    batch: Option<Box<BatchOrigin>>,
+    batch: Option<Box<BatchAnswerOrigin>>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     beside_jobs: bool,
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "TurnNote")]
-struct TurnNoteJson {
+#[serde(remote = "TurnDetails")]
+struct TurnDetailsJson {
     #[serde(with = "nanoseconds")]
     start: Duration,
     #[serde(with = "nanoseconds")]
@@ -106,8 +106,8 @@ struct TurnNoteJson {
 }
 
 #[derive(Serialize, Deserialize)]
-#[serde(remote = "ToolNote")]
-struct ToolNoteJson {
+#[serde(remote = "ToolCallDetails")]
+struct ToolCallDetailsJson {
     call: String,
     tool: String,
     #[serde(with = "nanoseconds")]
@@ -229,8 +229,8 @@ mod picodollars {
 
 optional!(some_nanoseconds, Duration, "nanoseconds");
 optional!(some_picodollars, Money, "picodollars");
-optional!(turn_note, TurnNote, "TurnNoteJson");
-optional!(tool_note, ToolNote, "ToolNoteJson");
+optional!(turn_details, TurnDetails, "TurnDetailsJson");
+optional!(tool_call_details, ToolCallDetails, "ToolCallDetailsJson");
 
 pub(super) mod calls {
     use super::*;

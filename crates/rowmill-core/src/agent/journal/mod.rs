@@ -10,7 +10,7 @@ use rowmill_types::{Completion, RowError, ToolOutput};
 use serde::{Deserialize, Serialize};
 
 use self::json_forms::{CompletionJson, ToolOutputJson};
-use super::transcript::{ToolNote, TurnNote};
+use super::transcript::{ToolCallDetails, TurnDetails};
 use crate::record::CallReport;
 
 /// Something that was reported to a row state, or that must be known if nothing more is reported.
@@ -30,8 +30,8 @@ pub enum StepEvent {
         #[serde(with = "CompletionJson")]
         completion: Completion,
         /// Details of the call.
-        #[serde(default, skip_serializing_if = "Option::is_none", with = "json_forms::turn_note")]
-        note: Option<TurnNote>,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "json_forms::turn_details")]
+        note: Option<TurnDetails>,
         /// All calls that were made for the turn, so that their usage and cost stay known.
         #[serde(default, skip_serializing_if = "Vec::is_empty", with = "json_forms::calls")]
         calls: Vec<CallReport>,
@@ -75,8 +75,8 @@ pub enum StepEvent {
         #[serde(with = "ToolOutputJson")]
         output: ToolOutput,
         /// Details of the call.
-        #[serde(default, skip_serializing_if = "Option::is_none", with = "json_forms::tool_note")]
-        note: Option<ToolNote>,
+        #[serde(default, skip_serializing_if = "Option::is_none", with = "json_forms::tool_call_details")]
+        note: Option<ToolCallDetails>,
     },
     /// The time limit of a node has passed.
     #[serde(rename = "expired")]

@@ -1,13 +1,13 @@
 use std::time::Duration;
 
 use rowmill_types::{
-    AnswerVerdict, Attachment, BatchOrigin, CallTiming, Citation, Completion, ErrorKind, FinishReason,
-    HostedToolUse, Money, NativeMessage, RowError, TokenUsage, ToolCall, ToolOutput,
+    AnswerVerdict, Attachment, BatchAnswerOrigin, CallTiming, Citation, Completion, FinishReason,
+    HostedToolUse, Money, NativeMessage, RowError, RowErrorKind, TokenUsage, ToolCall, ToolOutput,
 };
 use serde_json::value::RawValue;
 
 use super::StepEvent;
-use crate::agent::{ToolNote, TurnNote};
+use crate::agent::{ToolCallDetails, TurnDetails};
 use crate::record::CallReport;
 
 fn raw(text: &str) -> Option<Box<RawValue>> {
@@ -25,7 +25,7 @@ fn hosted() -> Option<Box<HostedToolUse>> {
 
 fn call() -> CallReport {
     CallReport {
-        error: Some(ErrorKind::RateLimited),
+        error: Some(RowErrorKind::RateLimited),
         status: Some(429),
         timing: CallTiming { first_token: None, response: Duration::from_nanos(1_234_567_891) },
         usage: Some(usage()),
@@ -36,7 +36,12 @@ fn call() -> CallReport {
         agent: Some("writer".into()),
         hosted_tools: None,
         output_cap: Some(4_096),
-        batch: Some(Box::new(BatchOrigin { job: "batch_1".into(), round: 2, attempt: 1, is_counted: false })),
+        batch: Some(Box::new(BatchAnswerOrigin {
+            job: "batch_1".into(),
+            round: 2,
+            attempt: 1,
+            is_counted: false,
+        })),
         beside_jobs: true,
     }
 }
@@ -57,7 +62,7 @@ fn answered() -> StepEvent {
         verdict: Some(Box::new(AnswerVerdict::Invalid(vec!["at `/n`: too \"low\"".into()]))),
         batch: call().batch,
     };
-    let note = TurnNote {
+    let note = TurnDetails {
         start: Duration::from_nanos(5),
         end: Duration::from_hours(9),
         model: "m-1".into(),
@@ -82,7 +87,7 @@ fn every_step_event() -> Vec<StepEvent> {
         bytes: vec![0, 255, 10, 13].into(),
         digest: "ab".into(),
     };
-    let note = ToolNote {
+    let note = ToolCallDetails {
         call: "c1".into(),
         tool: "search".into(),
         start: Duration::from_nanos(1),
@@ -94,7 +99,7 @@ fn every_step_event() -> Vec<StepEvent> {
         code: Some("overloaded".into()),
         attempts: Some(4),
         raw_text: Some("half".into()),
-        ..RowError::new(ErrorKind::ServerError, "it\nfailed")
+        ..RowError::new(RowErrorKind::ServerError, "it\nfailed")
     };
     vec![
         answered(),
@@ -106,7 +111,11 @@ fn every_step_event() -> Vec<StepEvent> {
             calls: Vec::new(),
         },
         StepEvent::ModelFailed { node: 1, error, calls: vec![call()] },
-        StepEvent::ModelFailed { node: 1, error: RowError::new(ErrorKind::Internal, ""), calls: Vec::new() },
+        StepEvent::ModelFailed {
+            node: 1,
+            error: RowError::new(RowErrorKind::Internal, ""),
+            calls: Vec::new(),
+        },
         StepEvent::ToolStarted {
             node: 1,
             index: 2,
@@ -158,10 +167,10 @@ fn what_a_provider_spread_over_lines_stays_on_one_with_its_numbers_as_they_were(
 
 #[test]
 fn every_kind_of_error_is_known_by_its_name() {
-    for kind in ErrorKind::ALL {
+    for kind in RowErrorKind::ALL {
         assert_eq!(kind.name().parse(), Ok(*kind));
     }
-    assert!("Nonsense".parse::<ErrorKind>().is_err());
+    assert!("Nonsense".parse::<RowErrorKind>().is_err());
 }
 
 #[test]

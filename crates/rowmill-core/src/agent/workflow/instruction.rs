@@ -1,7 +1,7 @@
 //! The system texts for the models of agents, the same for every row.
 
 use crate::agent::answer_format::AnswerFormat;
-use crate::agent::graph::{AgentGraph, AgentKind, PlanType};
+use crate::agent::graph::{AgentGraph, AgentKind, OrchestratorPlanType};
 
 /// The position in a card for the list of agents.
 const AGENTS: &str = "{{agents}}";
@@ -16,12 +16,13 @@ pub fn system_instruction(graph: &AgentGraph, model_role: usize, own: Option<&st
     let model_role = graph.model_roles().get(model_role)?;
     let (task, agents) = match (&graph.agents().get(model_role.agent_index)?.kind, model_role.answer_format) {
         (AgentKind::Router { agents }, AnswerFormat::Route) => (ROUTING, agents),
-        (AgentKind::Orchestrator { agents, plan: PlanType::Full, .. }, AnswerFormat::Plan) => {
+        (AgentKind::Orchestrator { agents, plan: OrchestratorPlanType::Full, .. }, AnswerFormat::Plan) => {
             (PLANNING, agents)
         }
-        (AgentKind::Orchestrator { agents, plan: PlanType::Iterative, .. }, AnswerFormat::NextStep) => {
-            (NEXT, agents)
-        }
+        (
+            AgentKind::Orchestrator { agents, plan: OrchestratorPlanType::Iterative, .. },
+            AnswerFormat::NextStep,
+        ) => (NEXT, agents),
         (AgentKind::Orchestrator { agents, .. }, _) => (ANSWERING, agents),
         _ => return own.map(str::to_owned),
     };

@@ -1,18 +1,18 @@
 //! Asks the same question until one answer is ahead of all others.
 
-use rowmill_types::{ErrorKind, Message, RowError};
+use rowmill_types::{Message, RowError, RowErrorKind};
 use serde_json::Value;
 
 use super::{Workflow, failed, have};
 use crate::agent::answer_format::AnswerFormat;
-use crate::agent::graph::{AgentGraph, AgentKind, AnswerMatching};
+use crate::agent::graph::{AgentGraph, AgentKind, AnswerEquality};
 use crate::agent::step::{AgentAnswer, NodeAction};
 
 pub(super) struct MakerWorkflow {
     worker: usize,
     k: u32,
     max_samples: u32,
-    matching: AnswerMatching,
+    matching: AnswerEquality,
     red_flag_max_length: Option<usize>,
     form: AnswerFormat,
     request: Vec<Message>,
@@ -92,7 +92,7 @@ impl MakerWorkflow {
             self.samples,
             self.red_flag_max_length.unwrap_or_default()
         );
-        failed(graph, self.worker, RowError::new(ErrorKind::AnswersDiscarded, message))
+        failed(graph, self.worker, RowError::new(RowErrorKind::AnswersDiscarded, message))
     }
 }
 
@@ -118,15 +118,15 @@ impl Workflow for MakerWorkflow {
 }
 
 /// The key that equal answers share.
-fn key_of(matching: AnswerMatching, answer: &str) -> String {
+fn key_of(matching: AnswerEquality, answer: &str) -> String {
     match matching {
-        AnswerMatching::Exact => answer.to_owned(),
-        AnswerMatching::Normalized => {
+        AnswerEquality::Exact => answer.to_owned(),
+        AnswerEquality::Normalized => {
             let words: Vec<&str> = answer.split_whitespace().collect();
             // Through upper case, so that letters with two lower-case forms compare as equal.
             words.join(" ").chars().flat_map(char::to_uppercase).flat_map(char::to_lowercase).collect()
         }
-        AnswerMatching::Structured => match serde_json::from_str::<Value>(answer) {
+        AnswerEquality::Structured => match serde_json::from_str::<Value>(answer) {
             Ok(mut value) => {
                 value.sort_all_objects();
                 value.to_string()

@@ -11,7 +11,7 @@ mod router;
 
 pub use instruction::system_instruction;
 
-use rowmill_types::{Attachment, ErrorKind, Message, RowError};
+use rowmill_types::{Attachment, Message, RowError, RowErrorKind};
 use serde::de::DeserializeOwned;
 
 use self::chain::ChainWorkflow;
@@ -117,14 +117,17 @@ fn named(graph: &AgentGraph, agent_index: usize, error: RowError) -> RowError {
     if error.message.starts_with(&format!("{name} ")) {
         return error;
     }
-    RowError { message: format!("{name}: {}", error.message.with_markers()).into(), ..error }
+    RowError { message: format!("{name}: {}", error.message.with_mention_markers()).into(), ..error }
 }
 
 /// Parses an answer that satisfies the schema of its format.
 fn read<T: DeserializeOwned>(answer: &str) -> Result<T, RowError> {
     serde_json::from_str(answer).map_err(|error| {
         let message = format!("the answer does not have the requested format: {error}");
-        RowError { raw_text: Some(answer.to_owned()), ..RowError::new(ErrorKind::StructuredOutput, message) }
+        RowError {
+            raw_text: Some(answer.to_owned()),
+            ..RowError::new(RowErrorKind::StructuredOutput, message)
+        }
     })
 }
 

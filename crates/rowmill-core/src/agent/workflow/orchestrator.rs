@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::plan_text::{FinishedStep, FinishedTask, PlanEnding, answering_text, planning_text, task_text};
 use super::{Workflow, ask_own, failed, find, names, read, start, text_of, with_files};
 use crate::agent::answer_format::AnswerFormat;
-use crate::agent::graph::{AgentGraph, PlanType};
+use crate::agent::graph::{AgentGraph, OrchestratorPlanType};
 use crate::agent::step::{AgentAnswer, NodeAction, NodeTask};
 
 /// The maximum number of consecutive plans without a task that an agent can do.
@@ -17,7 +17,7 @@ const IDLE_PLANS: u32 = 2;
 pub(super) struct OrchestratorWorkflow {
     agent_index: usize,
     agents: Vec<usize>,
-    plan: PlanType,
+    plan: OrchestratorPlanType,
     iterations: Option<u32>,
     form: AnswerFormat,
     request: Vec<Message>,
@@ -70,7 +70,7 @@ impl OrchestratorWorkflow {
     pub(super) fn new(
         agent_index: usize,
         agents: &[usize],
-        (plan, iterations): (PlanType, Option<u32>),
+        (plan, iterations): (OrchestratorPlanType, Option<u32>),
         form: AnswerFormat,
     ) -> Self {
         Self {
@@ -94,8 +94,8 @@ impl OrchestratorWorkflow {
         let left = self.iterations.map(|most| most.saturating_sub(self.plans));
         let text = planning_text(self.plan, text_of(&self.request), &self.done, left);
         let form = match self.plan {
-            PlanType::Full => AnswerFormat::Plan,
-            PlanType::Iterative => AnswerFormat::NextStep,
+            OrchestratorPlanType::Full => AnswerFormat::Plan,
+            OrchestratorPlanType::Iterative => AnswerFormat::NextStep,
         };
         ask_own(0, self.agent_index, form, vec![with_files(&self.request, text)])
     }
@@ -108,12 +108,14 @@ impl OrchestratorWorkflow {
 
     fn planned(&mut self, graph: &AgentGraph, answer: &str) -> NodeAction {
         let plan = match self.plan {
-            PlanType::Full => read::<AgentPlan>(answer),
-            PlanType::Iterative => read::<NextPlanStep>(answer).map(|NextPlanStep { step, is_complete }| {
-                // A plan that reports completion requests nothing more.
-                let steps = if is_complete { VecDeque::new() } else { VecDeque::from([step]) };
-                AgentPlan { steps, is_complete }
-            }),
+            OrchestratorPlanType::Full => read::<AgentPlan>(answer),
+            OrchestratorPlanType::Iterative => {
+                read::<NextPlanStep>(answer).map(|NextPlanStep { step, is_complete }| {
+                    // A plan that reports completion requests nothing more.
+                    let steps = if is_complete { VecDeque::new() } else { VecDeque::from([step]) };
+                    AgentPlan { steps, is_complete }
+                })
+            }
         };
         let plan = match plan {
             Ok(plan) => plan,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::agent::graph::PlanType;
+use crate::agent::graph::OrchestratorPlanType;
 
 /// A step that was assigned to agents.
 pub(super) struct FinishedStep {
@@ -32,7 +32,7 @@ pub(super) enum PlanEnding {
 }
 
 pub(super) fn planning_text(
-    kind: PlanType,
+    kind: OrchestratorPlanType,
     request: &str,
     done: &[FinishedStep],
     left: Option<u32>,
@@ -43,12 +43,12 @@ pub(super) fn planning_text(
         tagged("progress", &progress(done))
     );
     text.push_str(match kind {
-        PlanType::Full => {
+        OrchestratorPlanType::Full => {
             "Plan all steps that are still needed to fulfil the request, in their order. If the results \
              so far are enough to answer it, or if it cannot be fulfilled, give no steps and set \
              `is_complete` to true."
         }
-        PlanType::Iterative => {
+        OrchestratorPlanType::Iterative => {
             "Say which step is to be done next to fulfil the request. If the results so far are enough to \
              answer it, or if it cannot be fulfilled, give no tasks and set `is_complete` to true."
         }

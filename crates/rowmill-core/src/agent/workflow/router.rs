@@ -1,6 +1,6 @@
 //! A model chooses the agent that answers.
 
-use rowmill_types::{ErrorKind, Message, RowError};
+use rowmill_types::{Message, RowError, RowErrorKind};
 use serde::Deserialize;
 
 use super::{Workflow, ask_own, failed, find, have, named, names, read};
@@ -56,7 +56,7 @@ impl RouterWorkflow {
         }
         let message = format!("the model chose the agent `{}`; there are only {names}", choice.agent);
         let error =
-            RowError { raw_text: Some(answer), ..RowError::new(ErrorKind::StructuredOutput, message) };
+            RowError { raw_text: Some(answer), ..RowError::new(RowErrorKind::StructuredOutput, message) };
         failed(graph, self.agent_index, error)
     }
 }

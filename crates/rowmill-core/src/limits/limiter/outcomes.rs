@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use rowmill_types::{RateLimits, TokenUsage};
+use rowmill_types::{ReportedRateLimits, TokenUsage};
 
 use super::super::bucket::BucketUsage;
 use super::super::minute_limits::PaceMode;
 use super::super::refusals::RefusalScope;
 use super::super::share::late_charges;
 use super::super::wait::WaitReason;
-use super::{CallCharge, LIMIT_KINDS, RateLimiter};
+use super::{LIMIT_KINDS, RateLimitCharge, RateLimiter};
 
 /// The first pause after a refusal that gives no time, and the maximum to which it doubles.
 const PAUSE: (Duration, Duration) = (Duration::from_millis(500), Duration::from_secs(30));
@@ -20,9 +20,9 @@ impl RateLimiter {
     /// A call was answered.
     pub fn record_answer(
         &mut self,
-        charge: &CallCharge,
+        charge: &RateLimitCharge,
         usage: Option<&TokenUsage>,
-        rates: Option<&RateLimits>,
+        rates: Option<&ReportedRateLimits>,
         now: Duration,
     ) {
         self.slots.record_answer(charge.sent, now);
@@ -48,7 +48,12 @@ impl RateLimiter {
     }
 
     /// A call failed for a reason unrelated to limits.
-    pub fn record_failure(&mut self, charge: &CallCharge, rates: Option<&RateLimits>, now: Duration) {
+    pub fn record_failure(
+        &mut self,
+        charge: &RateLimitCharge,
+        rates: Option<&ReportedRateLimits>,
+        now: Duration,
+    ) {
         self.slots.end();
         // The next answer shows whether the provider charged the call.
         let marks = self.settle(charge, None);
@@ -57,13 +62,18 @@ impl RateLimiter {
 
     /// This machine had no resources for a call, and nothing was sent; `false` if no call is in flight whose end could
     /// free some.
-    pub fn record_local_limit(&mut self, charge: &CallCharge, now: Duration) -> bool {
+    pub fn record_local_shortage(&mut self, charge: &RateLimitCharge, now: Duration) -> bool {
         self.settle(charge, Some([BucketUsage::default(); LIMIT_KINDS]));
-        self.slots.record_local_limit(now)
+        self.slots.record_local_shortage(now)
     }
 
     /// The provider is overloaded.
-    pub fn record_overload(&mut self, charge: &CallCharge, rates: Option<&RateLimits>, now: Duration) {
+    pub fn record_overload(
+        &mut self,
+        charge: &RateLimitCharge,
+        rates: Option<&ReportedRateLimits>,
+        now: Duration,
+    ) {
         self.slots.record_overload(charge.sent, now);
         let marks = self.settle(charge, None);
         self.learn(charge, marks, rates, now);
@@ -73,9 +83,9 @@ impl RateLimiter {
     /// buckets show that a limit is reached, or if most calls are refused, all calls must.
     pub fn record_refusal(
         &mut self,
-        charge: &CallCharge,
+        charge: &RateLimitCharge,
         after: Option<Duration>,
-        rates: Option<&RateLimits>,
+        rates: Option<&ReportedRateLimits>,
         now: Duration,
     ) -> RefusalScope {
         let marks = self.settle(charge, Some([BucketUsage::default(); LIMIT_KINDS]));
@@ -110,7 +120,12 @@ impl RateLimiter {
     }
 
     /// Whether the headers of a refusal show that a limit is reached, or, without headers, whether our estimate does.
-    fn is_reached(&mut self, charge: &CallCharge, rates: Option<&RateLimits>, now: Duration) -> bool {
+    fn is_reached(
+        &mut self,
+        charge: &RateLimitCharge,
+        rates: Option<&ReportedRateLimits>,
+        now: Duration,
+    ) -> bool {
         let reported = rates.map(|rates| rates.windows()).unwrap_or_default();
         let slack =
             self.share(charge.share).map(|share| share.slack(charge.bytes as usize)).unwrap_or_default();
@@ -121,16 +136,16 @@ impl RateLimiter {
     }
 
     /// The quota is used up; returns the length of the pause.
-    pub fn record_exhaustion(
+    pub fn record_quota_exhaustion(
         &mut self,
-        charge: &CallCharge,
+        charge: &RateLimitCharge,
         after: Option<Duration>,
         message: &str,
         now: Duration,
     ) -> Duration {
         self.settle(charge, Some([BucketUsage::default(); LIMIT_KINDS]));
         self.slots.end();
-        if !self.is_exhausted(now) {
+        if !self.is_waiting_for_quota(now) {
             self.exhaustions = self.exhaustions.saturating_add(1);
         }
         let ours = (QUOTA_PAUSE.0 * (1 << self.exhaustions.saturating_sub(1).min(10))).min(QUOTA_PAUSE.1);
@@ -141,13 +156,13 @@ impl RateLimiter {
     }
 
     /// A call was dropped before its outcome was known.
-    pub fn record_cancel(&mut self, charge: &CallCharge) {
+    pub fn record_cancel(&mut self, charge: &RateLimitCharge) {
         self.slots.end();
         self.settle(charge, None);
     }
 
     /// The provider is back after an outage: calls start with one.
-    pub fn restart(&mut self, now: Duration) {
+    pub fn restart_after_outage(&mut self, now: Duration) {
         self.slots.restart(now);
     }
 }

@@ -32,7 +32,7 @@ fn message() -> impl Strategy<Value = Message> {
 
 fn any_transcript() -> impl Strategy<Value = RowTranscript> {
     let turns = prop::collection::vec((0..99u64, 0..99u64).prop_map(|(start, end)| turn(start, end)), 0..4);
-    let tool = (text(), text(), 0..99u64).prop_map(|(call, tool, at)| ToolNote {
+    let tool = (text(), text(), 0..99u64).prop_map(|(call, tool, at)| ToolCallDetails {
         call,
         tool,
         start: Duration::from_millis(at),
@@ -61,9 +61,9 @@ proptest! {
     ) {
         let home = tempfile::tempdir().unwrap();
         let settings = settings();
-        let mut sink = open(home.path(), OutputClaim::New);
+        let mut sink = open(home.path(), OutputClaimMode::New);
         for (number, (id, transcript, is_ok)) in (1..).zip(&rows) {
-            let outcome = if *is_ok { ok() } else { failed(ErrorKind::TurnLimit) };
+            let outcome = if *is_ok { ok() } else { failed(RowErrorKind::TurnLimit) };
             // Ids are unique in a run.
             let id = RowId::Text(format!("{id}{number}").into());
             let record = record(&id, number, &outcome, Some(transcript), &settings);

@@ -8,12 +8,12 @@ use super::*;
 fn a_row_that_failed_is_in_the_manifest_and_one_without_a_call_has_no_trace() {
     let home = tempfile::tempdir().unwrap();
     let (settings, reported) = (settings(), transcript());
-    let mut sink = open(&home.path().join("traces"), OutputClaim::New);
+    let mut sink = open(&home.path().join("traces"), OutputClaimMode::New);
     let path = home.path().join("traces");
-    publish(&mut sink, &record(&RowId::Number(1), 1, &failed(ErrorKind::InvalidJson), None, &settings));
+    publish(&mut sink, &record(&RowId::Number(1), 1, &failed(RowErrorKind::InvalidJson), None, &settings));
     publish(
         &mut sink,
-        &record(&RowId::Number(2), 2, &failed(ErrorKind::TurnLimit), Some(&reported), &settings),
+        &record(&RowId::Number(2), 2, &failed(RowErrorKind::TurnLimit), Some(&reported), &settings),
     );
     let untraced =
         br#"{"event":"row_ended","envelope":{"id":3,"row_number":3,"ok":true,"error":null},"telemetry":{}}"#;
@@ -21,7 +21,7 @@ fn a_row_that_failed_is_in_the_manifest_and_one_without_a_call_has_no_trace() {
 
     let manifest = lines(&path, "manifest.jsonl");
     assert_eq!((&manifest[0]["trace"], &manifest[0]["record_count"]), (&Value::Null, &0.into()));
-    let error = serde_json::json!({"type": ErrorKind::InvalidJson.name(), "message": "cannot use ***"});
+    let error = serde_json::json!({"type": RowErrorKind::InvalidJson.name(), "message": "cannot use ***"});
     assert_eq!(manifest[0]["error"], error);
     assert_eq!((&manifest[2]["ok"], &manifest[2]["trace"]), (&true.into(), &Value::Null));
     let session = lines(&path, manifest[1]["trace"].as_str().unwrap());
@@ -43,14 +43,14 @@ fn a_run_that_goes_on_after_a_crash_ends_with_one_line_per_row_in_input_order() 
         let torn = [before[file].as_slice(), b"{\"run_id\":\"x\",\"row_n"].concat();
         fs::write(home.path().join(file), torn).unwrap();
     }
-    let mut sink = open(home.path(), OutputClaim::Resume);
-    let stands_in = failed(ErrorKind::InvalidJson);
+    let mut sink = open(home.path(), OutputClaimMode::Resume);
+    let stands_in = failed(RowErrorKind::InvalidJson);
     publish(&mut sink, &record(&RowId::Number(1), 1, &stands_in, Some(&reported), &settings));
     publish(&mut sink, &record(&RowId::Text("a/b".into()), 3, &ok(), Some(&reported), &settings));
     drop(sink);
     settle_traces(home.path()).unwrap();
     // The row became readable later, and has an id.
-    let mut sink = open(home.path(), OutputClaim::Resume);
+    let mut sink = open(home.path(), OutputClaimMode::Resume);
     publish(&mut sink, &record(&RowId::Text("one".into()), 1, &ok(), Some(&reported), &settings));
     drop(sink);
     settle_traces(home.path()).unwrap();
@@ -78,24 +78,25 @@ fn a_folder_with_traces_is_refused_or_replaced_and_other_files_in_it_stay() {
     // A foreign file is in the way that has a name of one of the run's traces.
     let other = home.path().join("row-000009__id-9__lead.codex.jsonl");
     fs::write(&other, "mine, too").unwrap();
-    for claim in [OutputClaim::New, OutputClaim::Overwrite] {
+    for claim in [OutputClaimMode::New, OutputClaimMode::Overwrite] {
         let problem = TraceFolder::claim(home.path(), claim).unwrap_err();
         assert!(problem.message.contains("rowmill did not write it"), "{}", problem.message);
     }
     assert_eq!(fs::read_to_string(&other).unwrap(), "mine, too");
     fs::remove_file(&other).unwrap();
-    let problem = TraceFolder::claim(home.path(), OutputClaim::New).unwrap_err();
+    let problem = TraceFolder::claim(home.path(), OutputClaimMode::New).unwrap_err();
     assert_eq!(problem.code, ProblemCode::OutputExists);
     assert!(problem.message.ends_with("has the traces of an earlier run"), "{}", problem.message);
 
-    let held = TraceFolder::claim(home.path(), OutputClaim::Overwrite).unwrap();
-    assert_eq!(held.run().as_deref(), Some("20260101T000000Z-0badcafe"));
-    let busy = TraceFolder::claim(home.path(), OutputClaim::Resume).unwrap_err();
+    let held = TraceFolder::claim(home.path(), OutputClaimMode::Overwrite).unwrap();
+    assert_eq!(held.run_id().as_deref(), Some("20260101T000000Z-0badcafe"));
+    let busy = TraceFolder::claim(home.path(), OutputClaimMode::Resume).unwrap_err();
     assert_eq!(busy.code, ProblemCode::OutputBusy);
     assert!(home.path().join(&name).exists(), "a claim changes nothing");
     drop(held.sink(settings()).unwrap());
     let left: Vec<String> = files(home.path()).into_keys().collect();
     assert_eq!(left, ["manifest.jsonl", "row-notes.txt", "spans.jsonl"]);
-    let file = TraceFolder::claim(&home.path().join("row-notes.txt"), OutputClaim::Overwrite).unwrap_err();
+    let file =
+        TraceFolder::claim(&home.path().join("row-notes.txt"), OutputClaimMode::Overwrite).unwrap_err();
     assert_eq!(file.code, ProblemCode::OutputPath);
 }

@@ -11,24 +11,26 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use rowmill_core::agent::{ConversationCaller, ConversationTranscript, RowTranscript, ToolNote, TurnNote};
+use rowmill_core::agent::{
+    CallingConversation, ConversationTranscript, RowTranscript, ToolCallDetails, TurnDetails,
+};
 use rowmill_core::ports::RecordSink;
 use rowmill_core::record::{
-    InputField, RowRecord, RowReport, TraceFacts, TraceReport, TraceSettings, TracedModelRole,
+    EnvelopeInput, RedactedTraceFacts, RowRecord, RowReport, RowTraceData, TraceFacts, TracedModelRole,
 };
 use rowmill_core::redact::Redactor;
 use rowmill_types::{
-    Attachment, Citation, ErrorKind, FinishReason, HostedToolUse, Message, Money, RowError, RowId, Secret,
+    Attachment, Citation, FinishReason, HostedToolUse, Message, Money, RowError, RowErrorKind, RowId, Secret,
     TokenUsage, ToolCall, ToolOutput,
 };
 use serde_json::Value;
 
 use super::*;
-use crate::output::OutputClaim;
+use crate::output::OutputClaimMode;
 
 pub(super) const KEY: &str = "sk-planted-0042/+\"x";
 
-pub(super) fn settings() -> Arc<TraceSettings> {
+pub(super) fn settings() -> Arc<RedactedTraceFacts> {
     let model_role = |system: Option<&str>| TracedModelRole {
         model: "google.gemini-x?temperature=0".into(),
         system: system.map(Into::into),
@@ -40,11 +42,11 @@ pub(super) fn settings() -> Arc<TraceSettings> {
         agents: vec!["lead".into(), "helper".into()],
         model_roles: vec![model_role(Some(&format!("Be short, {KEY}."))), model_role(None)],
     };
-    Arc::new(TraceSettings::new(facts, Redactor::new([&Secret::new(KEY)]).unwrap()))
+    Arc::new(RedactedTraceFacts::new(facts, Redactor::new([&Secret::new(KEY)]).unwrap()))
 }
 
-pub(super) fn turn(start: u64, end: u64) -> TurnNote {
-    TurnNote {
+pub(super) fn turn(start: u64, end: u64) -> TurnDetails {
+    TurnDetails {
         start: Duration::from_millis(start),
         end: Duration::from_millis(end),
         model: "gemini-x-001".into(),
@@ -76,7 +78,7 @@ pub(super) fn transcript() -> RowTranscript {
     let seen = ToolOutput { attachments: vec![file], ..ToolOutput::from_text(format!("it says {KEY}")) };
     let citations = vec![Citation { url: "https://x/".into(), title: Some("X".into()), text: None }];
     let hosted = HostedToolUse { citations, uses: vec![("web_search".into(), 2)] };
-    let tool = |call: &ToolCall, start, end, is_error| ToolNote {
+    let tool = |call: &ToolCall, start, end, is_error| ToolCallDetails {
         call: call.id.clone(),
         tool: call.name.clone(),
         start: Duration::from_millis(start),
@@ -96,13 +98,13 @@ pub(super) fn transcript() -> RowTranscript {
             Message::tool(&head_of_dataset, ToolOutput::error("the arguments are no JSON")),
             Message::assistant("Nothing."),
         ],
-        turns: vec![turn(10, 20), TurnNote { hosted: Some(Box::new(hosted)), ..turn(40, 50) }],
+        turns: vec![turn(10, 20), TurnDetails { hosted: Some(Box::new(hosted)), ..turn(40, 50) }],
         tools: vec![tool(&head_of_dataset, 21, 22, true), tool(&read, 21, 30, false)],
     };
     let helper = ConversationTranscript {
         agent_index: 1,
         model_role: 1,
-        caller: Some(ConversationCaller { conversation: 0, call: Some("c1".into()) }),
+        caller: Some(CallingConversation { conversation: 0, call: Some("c1".into()) }),
         messages: vec![Message::user("Help."), Message::assistant("Yes.")],
         turns: vec![turn(21, 29)],
         tools: Vec::new(),
@@ -115,13 +117,13 @@ pub(super) fn record(
     number: u64,
     outcome: &Result<String, RowError>,
     message: Option<&RowTranscript>,
-    settings: &TraceSettings,
+    settings: &RedactedTraceFacts,
 ) -> RowRecord {
     let record = RowRecord::from_report(&RowReport {
         id,
         number,
         outcome,
-        input: InputField::Absent,
+        input: EnvelopeInput::Absent,
         start: Duration::from_millis(5),
         end: Duration::from_millis(60),
         calls: &[],
@@ -129,7 +131,7 @@ pub(super) fn record(
         below_min_rating: &[],
         reused: None,
         reusable: None,
-        trace: Some(TraceReport { transcript: message, settings }),
+        trace: Some(RowTraceData { transcript: message, settings }),
     });
     RowRecord::parse(record.line).unwrap()
 }
@@ -138,11 +140,11 @@ pub(super) fn ok() -> Result<String, RowError> {
     Ok("1".into())
 }
 
-pub(super) fn failed(kind: ErrorKind) -> Result<String, RowError> {
+pub(super) fn failed(kind: RowErrorKind) -> Result<String, RowError> {
     Err(RowError::new(kind, format!("cannot use {KEY}")))
 }
 
-pub(super) fn open(path: &Path, claim: OutputClaim) -> TraceSink {
+pub(super) fn open(path: &Path, claim: OutputClaimMode) -> TraceSink {
     TraceFolder::claim(path, claim).unwrap().sink(settings()).unwrap()
 }
 
@@ -175,7 +177,7 @@ pub(super) fn attribute<'v>(span: &'v Value, key: &str) -> &'v Value {
 pub(super) fn one_row() -> (tempfile::TempDir, String) {
     let home = tempfile::tempdir().unwrap();
     let (settings, message) = (settings(), transcript());
-    let mut sink = open(home.path(), OutputClaim::New);
+    let mut sink = open(home.path(), OutputClaimMode::New);
     publish(&mut sink, &record(&RowId::Text("a/b".into()), 3, &ok(), Some(&message), &settings));
     (home, "row-000003__id-a_b__lead.codex.jsonl".to_owned())
 }

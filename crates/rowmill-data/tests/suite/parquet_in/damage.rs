@@ -7,7 +7,7 @@ use arrow_array::{Int64Array, StringArray};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
-use rowmill_core::ports::{ColumnCondition, ComparisonOperator, DatasetPart, ScalarValue};
+use rowmill_core::ports::{ColumnCondition, ComparisonOperator, ComparisonValue, RequestedDatasetPart};
 use rowmill_types::{Problem, ProblemCode};
 
 use super::support::{Folder, array, drain, open};
@@ -193,11 +193,12 @@ fn read_all_ways(path: &Path) {
     let conditions = column.map(|column| ColumnCondition {
         column,
         comparison: ComparisonOperator::Greater,
-        value: ScalarValue::Integer(30),
+        value: ComparisonValue::Integer(30),
     });
-    for part in
-        [DatasetPart::default(), DatasetPart { columns: None, conditions: conditions.into_iter().collect() }]
-    {
+    for part in [
+        RequestedDatasetPart::default(),
+        RequestedDatasetPart { columns: None, conditions: conditions.into_iter().collect() },
+    ] {
         let Ok(mut source) = dataset.open_part(&part) else { continue };
         let (rows, _) = drain(source.as_mut());
         assert!(rows.len() as u64 <= count);

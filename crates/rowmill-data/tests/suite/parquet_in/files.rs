@@ -8,7 +8,7 @@ use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{BrotliLevel, Compression, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterVersion};
-use rowmill_core::ports::{ColumnKind, DatasetColumn, DatasetPart};
+use rowmill_core::ports::{ColumnKind, DatasetColumn, RequestedDatasetPart};
 use rowmill_testkit::sample_rows::{SampleFormat, write_sample_rows};
 use rowmill_types::ProblemCode;
 
@@ -103,8 +103,8 @@ fn files_are_joined_by_the_names_of_their_columns() {
         folder.write("4.parquet", vec![("a", array(Int32Array::from(vec![7]))), ("b", words(1))]),
     ];
     let dataset = open_all(&paths).unwrap();
-    let rows = rows_of(dataset.as_ref(), &DatasetPart::default());
-    let shown: Vec<_> = rows.iter().map(|row| (row.number(), row.text())).collect();
+    let rows = rows_of(dataset.as_ref(), &RequestedDatasetPart::default());
+    let shown: Vec<_> = rows.iter().map(|row| (row.number(), row.json_text())).collect();
     assert_eq!(
         shown,
         [

@@ -12,7 +12,9 @@ use arrow_array::{
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
 use parquet::file::metadata::PageIndexPolicy;
 use parquet::file::properties::WriterProperties;
-use rowmill_core::ports::{ColumnCondition, ComparisonOperator, DatasetPart, ReadLimit, ScalarValue};
+use rowmill_core::ports::{
+    ColumnCondition, ComparisonOperator, ComparisonValue, ReadLimit, RequestedDatasetPart,
+};
 use rowmill_types::{ProblemCode, Row};
 
 use super::support::{Folder, array, drain, open, open_all, rows_of};
@@ -47,16 +49,19 @@ fn sorted(folder: &Folder, name: &str) -> PathBuf {
     folder.write_with(name, properties, columns)
 }
 
-fn condition(column: &str, comparison: ComparisonOperator, value: ScalarValue) -> ColumnCondition {
+fn condition(column: &str, comparison: ComparisonOperator, value: ComparisonValue) -> ColumnCondition {
     ColumnCondition { column: column.into(), comparison, value }
 }
 
-fn text(value: &str) -> ScalarValue {
-    ScalarValue::Text(value.into())
+fn text(value: &str) -> ComparisonValue {
+    ComparisonValue::Text(value.into())
 }
 
-fn part(columns: &[&str], conditions: Vec<ColumnCondition>) -> DatasetPart {
-    DatasetPart { columns: Some(columns.iter().map(|name| (*name).to_owned()).collect()), conditions }
+fn part(columns: &[&str], conditions: Vec<ColumnCondition>) -> RequestedDatasetPart {
+    RequestedDatasetPart {
+        columns: Some(columns.iter().map(|name| (*name).to_owned()).collect()),
+        conditions,
+    }
 }
 
 #[test]
@@ -65,10 +70,10 @@ fn only_the_columns_asked_for_are_given_in_the_order_of_the_file() {
     let dataset = open(&sorted(&folder, "a.parquet")).unwrap();
     let rows = rows_of(dataset.as_ref(), &part(&["split", "n"], vec![]));
     assert_eq!(rows.len(), 1_000);
-    assert_eq!(rows.get(3).unwrap().text(), r#"{"n":3,"split":"eval"}"#);
+    assert_eq!(rows.get(3).unwrap().json_text(), r#"{"n":3,"split":"eval"}"#);
     let rows = rows_of(dataset.as_ref(), &part(&[], vec![]));
     assert_eq!(rows.len(), 1_000);
-    assert_eq!((rows[999].number(), rows[999].text()), (1_000, "{}"));
+    assert_eq!((rows[999].number(), rows[999].json_text()), (1_000, "{}"));
 }
 
 #[test]
@@ -95,18 +100,21 @@ fn rows_that_break_a_condition_are_left_out_and_numbers_stay() {
     let cases: Vec<(Vec<ColumnCondition>, Keeps)> = vec![
         (vec![condition("split", Equal, text("eval"))], |n| n % 10 == 3),
         (vec![condition("split", Equal, text("none"))], |_| false),
-        (vec![condition("n", Greater, ScalarValue::Integer(949))], |n| n > 949),
-        (vec![condition("n", Less, ScalarValue::Real(10.5))], |n| n <= 10),
-        (vec![condition("n", Equal, ScalarValue::Integer(500))], |n| n == 500),
-        (vec![condition("half", AtLeast, ScalarValue::Integer(400))], |n| n >= 800 && n % 4 != 0),
-        (vec![condition("half", AtMost, ScalarValue::Real(0.5))], |n| n == 1),
-        (vec![condition("even", Equal, ScalarValue::Integer(0))], |n| n % 2 == 1),
+        (vec![condition("n", Greater, ComparisonValue::Integer(949))], |n| n > 949),
+        (vec![condition("n", Less, ComparisonValue::Real(10.5))], |n| n <= 10),
+        (vec![condition("n", Equal, ComparisonValue::Integer(500))], |n| n == 500),
+        (vec![condition("half", AtLeast, ComparisonValue::Integer(400))], |n| n >= 800 && n % 4 != 0),
+        (vec![condition("half", AtMost, ComparisonValue::Real(0.5))], |n| n == 1),
+        (vec![condition("even", Equal, ComparisonValue::Integer(0))], |n| n % 2 == 1),
         (vec![condition("day", Less, text("2022-01-18"))], |n| n < 10),
         (vec![condition("day", Equal, text("2022-01-18"))], |n| n == 10),
         (vec![condition("at", AtLeast, text("1970-02-11T15"))], |n| n >= 999),
         (vec![condition("at", AtLeast, text("1970-02-11"))], |n| n >= 984),
         (
-            vec![condition("split", Equal, text("eval")), condition("n", AtLeast, ScalarValue::Integer(990))],
+            vec![
+                condition("split", Equal, text("eval")),
+                condition("n", AtLeast, ComparisonValue::Integer(990)),
+            ],
             |n| n == 993,
         ),
         // Not cheap to check here, so nothing is left out.
@@ -130,9 +138,9 @@ fn a_file_without_the_column_of_a_condition_has_no_rows_of_use() {
     let folder = Folder::new();
     let other = folder.write("0.parquet", vec![("m", array(Int64Array::from(vec![1, 2, 3])))]);
     let dataset = open_all(&[other, sorted(&folder, "1.parquet")]).unwrap();
-    let conditions = vec![condition("n", ComparisonOperator::AtMost, ScalarValue::Integer(1))];
+    let conditions = vec![condition("n", ComparisonOperator::AtMost, ComparisonValue::Integer(1))];
     let rows = rows_of(dataset.as_ref(), &part(&["m", "n"], conditions));
-    let shown: Vec<_> = rows.iter().map(|row| (row.number(), row.text())).collect();
+    let shown: Vec<_> = rows.iter().map(|row| (row.number(), row.json_text())).collect();
     assert_eq!(shown, [(4, r#"{"m":null,"n":0}"#), (5, r#"{"m":null,"n":1}"#)]);
 }
 
@@ -192,7 +200,7 @@ fn a_far_skip_inside_a_row_group_lands_on_the_right_row() {
         assert!(source.read(&mut rows, ReadLimit { rows: 10, bytes: 10_000 }).unwrap());
         let [Ok(row)] = rows.as_slice() else { panic!("one row: {}", rows.len()) };
         assert_eq!(row.number(), expected);
-        assert!(row.text().starts_with(&format!("{{\"w\":\"{}x", expected - 1)));
+        assert!(row.json_text().starts_with(&format!("{{\"w\":\"{}x", expected - 1)));
     }
     let (rest, problem) = drain(source.as_mut());
     assert_eq!((rest.len(), problem), (193, None));
@@ -213,11 +221,11 @@ fn pages_that_cannot_hold_a_row_of_use_are_not_read() {
     let data = open(&path).unwrap();
     assert!(drain(&mut *data.open().unwrap()).1.is_some(), "the first page is damaged");
     let within = vec![
-        condition("n", ComparisonOperator::AtLeast, ScalarValue::Integer(50)),
-        condition("n", ComparisonOperator::Less, ScalarValue::Integer(52)),
+        condition("n", ComparisonOperator::AtLeast, ComparisonValue::Integer(50)),
+        condition("n", ComparisonOperator::Less, ComparisonValue::Integer(52)),
     ];
     let rows = rows_of(&*data, &part(&["n", "split"], within));
-    let texts: Vec<&str> = rows.iter().map(Row::text).collect();
+    let texts: Vec<&str> = rows.iter().map(Row::json_text).collect();
     assert_eq!(texts, [r#"{"n":50,"split":"train"}"#, r#"{"n":51,"split":"train"}"#]);
     assert_eq!(rows[0].number(), 51);
 }
@@ -256,8 +264,10 @@ fn what_has_no_place_in_the_order_of_a_column_leaves_out_no_other_row() {
         let path = folder.write("odd.parquet", vec![("x", array(values)), ("y", array(short))]);
         let data = open(&path).unwrap();
         let found = |column, comparison, value| {
-            let rows =
-                rows_of(&*data, &part(&["x"], vec![condition(column, comparison, ScalarValue::Real(value))]));
+            let rows = rows_of(
+                &*data,
+                &part(&["x"], vec![condition(column, comparison, ComparisonValue::Real(value))]),
+            );
             rows.iter().map(Row::number).filter(|number| *number != 2).collect::<Vec<_>>()
         };
         for (comparison, value, expected) in [

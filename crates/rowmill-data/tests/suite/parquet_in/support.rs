@@ -10,9 +10,9 @@ use parquet::data_type::DataType;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use rowmill_core::ports::{Dataset, DatasetPart, ReadLimit, RowSource};
+use rowmill_core::ports::{Dataset, ReadLimit, RequestedDatasetPart, RowSource};
 use rowmill_data::{FileList, InputFile, InputLocation, InputSpec, open_dataset};
-use rowmill_types::{Problem, Row, SourceRow};
+use rowmill_types::{Problem, Row, RowReadResult};
 use tempfile::TempDir;
 
 pub(crate) const ROOM: ReadLimit = ReadLimit { rows: usize::MAX, bytes: usize::MAX };
@@ -96,7 +96,7 @@ pub(crate) fn open_all(paths: &[PathBuf]) -> Result<Arc<dyn Dataset>, Problem> {
 }
 
 /// Reads the rest; returns the rows before a problem, and the problem.
-pub(crate) fn drain(source: &mut dyn RowSource) -> (Vec<SourceRow>, Option<Problem>) {
+pub(crate) fn drain(source: &mut dyn RowSource) -> (Vec<RowReadResult>, Option<Problem>) {
     let mut rows = Vec::new();
     loop {
         match source.read(&mut rows, ROOM) {
@@ -107,25 +107,25 @@ pub(crate) fn drain(source: &mut dyn RowSource) -> (Vec<SourceRow>, Option<Probl
     }
 }
 
-pub(crate) fn rows_of(dataset: &dyn Dataset, part: &DatasetPart) -> Vec<Row> {
+pub(crate) fn rows_of(dataset: &dyn Dataset, part: &RequestedDatasetPart) -> Vec<Row> {
     let (rows, problem) = drain(dataset.open_part(part).unwrap().as_mut());
     assert_eq!(problem, None);
     rows.into_iter().map(Result::unwrap).collect()
 }
 
 pub(crate) fn texts(path: &Path) -> Vec<String> {
-    let rows = rows_of(open(path).unwrap().as_ref(), &DatasetPart::default());
+    let rows = rows_of(open(path).unwrap().as_ref(), &RequestedDatasetPart::default());
     for (row, number) in rows.iter().zip(1..) {
         assert_eq!(row.number(), number);
         // The field positions are those that a parser finds.
-        let parsed = Row::parse(number, row.text().to_owned()).unwrap();
-        assert!(row.fields().eq(parsed.fields()), "{}", row.text());
+        let parsed = Row::parse(number, row.json_text().to_owned()).unwrap();
+        assert!(row.fields().eq(parsed.fields()), "{}", row.json_text());
     }
-    rows.iter().map(|row| row.text().to_owned()).collect()
+    rows.iter().map(|row| row.json_text().to_owned()).collect()
 }
 
 /// The only field `a` of every row.
 pub(crate) fn values(path: &Path) -> Vec<String> {
-    let rows = rows_of(open(path).unwrap().as_ref(), &DatasetPart::default());
+    let rows = rows_of(open(path).unwrap().as_ref(), &RequestedDatasetPart::default());
     rows.iter().map(|row| row.field("a").unwrap().to_owned()).collect()
 }

@@ -187,7 +187,7 @@ fn text_that_is_no_utf_8_makes_one_bad_row() {
     let (rows, problem) = drain(open(&path).unwrap().open().unwrap().as_mut());
     assert_eq!(problem, None);
     let shown: Vec<_> =
-        rows.iter().map(|row| row.as_ref().map_or_else(|bad| &*bad.message, |row| row.text())).collect();
+        rows.iter().map(|row| row.as_ref().map_or_else(|bad| &*bad.message, |row| row.json_text())).collect();
     assert_eq!(shown, [r#"{"a":"x"}"#, "Row 2: column `a` is not valid UTF-8", r#"{"a":"z"}"#]);
 }
 
@@ -207,7 +207,7 @@ fn every_row_that_is_no_utf_8_is_bad_by_itself_however_many_are_read_together() 
     assert_eq!((rows.len(), problem), (3_000, None));
     for (at, row) in rows.iter().enumerate() {
         match row {
-            Ok(row) => assert_eq!(row.text(), format!("{{\"a\":\"é\\n{at}\"}}")),
+            Ok(row) => assert_eq!(row.json_text(), format!("{{\"a\":\"é\\n{at}\"}}")),
             Err(bad) => {
                 assert!(matches!(at % 100, 7 | 8), "{}", bad.message);
                 assert_eq!(bad.message, format!("Row {}: column `a` is not valid UTF-8", at + 1));

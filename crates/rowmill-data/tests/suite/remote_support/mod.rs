@@ -4,7 +4,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use rowmill_data::{
-    FetchEvent, FetchPurpose, FetchSettings, FetchStep, Fetcher, FileList, HubSettings, InputLocation,
+    FetchEvent, FetchEventKind, FetchPurpose, FetchSettings, Fetcher, FileList, HubSettings, InputLocation,
     RetrySettings, fetch_to_disk,
 };
 use rowmill_http::HttpClient;
@@ -70,7 +70,7 @@ impl Machine {
     }
 
     /// The steps that were reported since the last call.
-    pub(crate) fn steps(&self) -> Vec<FetchStep> {
+    pub(crate) fn steps(&self) -> Vec<FetchEventKind> {
         self.events.lock().unwrap().drain(..).map(|event| event.step).collect()
     }
 

@@ -169,7 +169,7 @@ fn difference(ours: &[Row], theirs: &[Map<String, Value>]) -> Option<String> {
                 .any(|((name, ours), (other, theirs))| name != other || !is_same(ours, theirs))
     };
     let (ours, theirs) = ours.iter().zip(theirs).find(differs)?;
-    Some(format!("ours   {}\n  theirs {}", ours.text(), Value::from(theirs.clone())))
+    Some(format!("ours   {}\n  theirs {}", ours.json_text(), Value::from(theirs.clone())))
 }
 
 /// Whether the JSON of our value equals what DuckDB returns; its numbers are marked.

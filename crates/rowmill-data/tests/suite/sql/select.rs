@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use crate::sql::support::{Input, numbers, texts};
 use rowmill_core::ports::{
-    ColumnCondition, ColumnKind, ComparisonOperator, Dataset, DatasetColumn, DatasetPart, InputIdentity,
-    RowSource, ScalarValue,
+    ColumnCondition, ColumnKind, ComparisonOperator, ComparisonValue, Dataset, DatasetColumn, InputIdentity,
+    RequestedDatasetPart, RowSource,
 };
-use rowmill_data::{columns_dataset, sql_dataset, where_dataset};
+use rowmill_data::{select_columns, sql_dataset, where_dataset};
 use rowmill_types::{Problem, ProblemCode};
 
 const ROWS: &str = "{\"id\": 1, \"split\": \"eval\", \"x\": 1.50}\n\
@@ -74,16 +74,16 @@ fn a_condition_that_is_none_is_refused_with_its_place() {
 fn columns_are_taken_in_the_order_that_they_are_named_in() {
     let input = Input::new("rows.jsonl", ROWS);
     let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-    let rows = columns_dataset(input.dataset(), &names(&["x", "id"])).unwrap();
+    let rows = select_columns(input.dataset(), &names(&["x", "id"])).unwrap();
     let bad = "Line 2: expected ident at column 2";
     assert_eq!(
         texts(&*rows),
         [r#"{"x":1.50,"id":1}"#, bad, r#"{"id":2}"#, r#"{"x":9,"id":3}"#, r#"{"id":4}"#]
     );
     assert_eq!(numbers(&*rows), [1, 2, 3, 5, 6]);
-    let few = columns_dataset(input.dataset(), &names(&["x"])).unwrap();
+    let few = select_columns(input.dataset(), &names(&["x"])).unwrap();
     assert_eq!(texts(&*few)[2], "{}");
-    let both = columns_dataset(input.filtered("x > 1").unwrap(), &names(&["split", "x"])).unwrap();
+    let both = select_columns(input.filtered("x > 1").unwrap(), &names(&["split", "x"])).unwrap();
     assert_eq!(texts(&*both), [r#"{"split":"eval","x":1.50}"#, bad, r#"{"split":"eval","x":9}"#]);
     let nothing: &[&str] = &[];
     for (wrong, message, hint) in [
@@ -95,7 +95,7 @@ fn columns_are_taken_in_the_order_that_they_are_named_in() {
         (&["id", "id"], "names `id` twice", "once"),
         (nothing, "names no column", "`columns: id,text`"),
     ] {
-        let problem = columns_dataset(input.dataset(), &names(wrong)).unwrap_err();
+        let problem = select_columns(input.dataset(), &names(wrong)).unwrap_err();
         assert!(problem.message.contains(message), "{}", problem.message);
         assert!(problem.hint.as_ref().unwrap().contains(hint), "{:?}", problem.hint);
     }
@@ -105,15 +105,15 @@ fn columns_are_taken_in_the_order_that_they_are_named_in() {
 #[derive(Debug)]
 struct Declared {
     rows: Arc<dyn Dataset>,
-    asked: Mutex<Vec<DatasetPart>>,
+    asked: Mutex<Vec<RequestedDatasetPart>>,
 }
 
 impl Dataset for Declared {
     fn open(&self) -> Result<Box<dyn RowSource>, Problem> {
-        self.open_part(&DatasetPart::default())
+        self.open_part(&RequestedDatasetPart::default())
     }
 
-    fn open_part(&self, part: &DatasetPart) -> Result<Box<dyn RowSource>, Problem> {
+    fn open_part(&self, part: &RequestedDatasetPart) -> Result<Box<dyn RowSource>, Problem> {
         self.asked.lock().unwrap().push(part.clone());
         self.rows.open()
     }
@@ -139,14 +139,14 @@ fn an_input_that_can_leave_things_out_is_reported_what() {
         "{\"id\":1,\"split\":\"eval\",\"price\":\"12.50\"}\n{\"id\":2,\"split\":\"x\",\"price\":\"0.10\"}\n";
     let input = Input::new("rows.jsonl", text);
     let declared = || Arc::new(Declared { rows: input.dataset(), asked: Mutex::default() });
-    let part = |columns: Option<&[&str]>, conditions: &[ColumnCondition]| DatasetPart {
+    let part = |columns: Option<&[&str]>, conditions: &[ColumnCondition]| RequestedDatasetPart {
         columns: columns.map(|columns| columns.iter().map(|name| (*name).to_owned()).collect()),
         conditions: conditions.to_vec(),
     };
     let eval = ColumnCondition {
         column: "split".into(),
         comparison: ComparisonOperator::Equal,
-        value: ScalarValue::Text("eval".into()),
+        value: ComparisonValue::Text("eval".into()),
     };
     let asked = |dataset: &Declared| dataset.asked.lock().unwrap().clone();
 
@@ -170,7 +170,7 @@ fn an_input_that_can_leave_things_out_is_reported_what() {
 
     let rows = declared();
     let kept = where_dataset(rows.clone(), "split = 'eval'", &input.settings(&[]), input.notice()).unwrap();
-    let few = columns_dataset(kept, &["price".to_owned()]).unwrap();
+    let few = select_columns(kept, &["price".to_owned()]).unwrap();
     assert_eq!(texts(&*few), [r#"{"price":"12.50"}"#]);
     assert_eq!(asked(&rows), [part(Some(&["split", "price"]), &[eval])]);
 }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use rowmill_core::ports::{Dataset, ReadLimit, RowSource};
-use rowmill_data::{ColumnType, InputLocation, InputSpec, SqlSettings, WarnFn, open_dataset};
-use rowmill_types::{Problem, SourceRow};
+use rowmill_data::{ColumnTypeSetting, InputLocation, InputSpec, SqlSettings, WarnFn, open_dataset};
+use rowmill_types::{Problem, RowReadResult};
 
 /// A folder with one input file, and the notices about it.
 pub(crate) struct Input {
@@ -54,7 +54,7 @@ impl Input {
 
     /// A query over columns with declared types.
     pub(crate) fn typed_sql(&self, sql: &str, types: &[(&str, &str)]) -> Result<Arc<dyn Dataset>, Problem> {
-        let typed = |(column, type_name): &(&str, &str)| ColumnType {
+        let typed = |(column, type_name): &(&str, &str)| ColumnTypeSetting {
             column: (*column).to_owned(),
             type_name: (*type_name).to_owned(),
         };
@@ -62,7 +62,7 @@ impl Input {
         rowmill_data::sql_dataset(self.dataset(), sql, &self.settings(&types), self.notice())
     }
 
-    pub(crate) fn settings<'s>(&'s self, types: &'s [ColumnType]) -> SqlSettings<'s> {
+    pub(crate) fn settings<'s>(&'s self, types: &'s [ColumnTypeSetting]) -> SqlSettings<'s> {
         SqlSettings { temp: self.temp(), types }
     }
 
@@ -76,7 +76,7 @@ impl Input {
     }
 }
 
-pub(crate) fn read_all(source: &mut dyn RowSource) -> Result<Vec<SourceRow>, Problem> {
+pub(crate) fn read_all(source: &mut dyn RowSource) -> Result<Vec<RowReadResult>, Problem> {
     let mut rows = Vec::new();
     while source.read(&mut rows, ReadLimit { rows: 7, bytes: 10_000 })? {}
     Ok(rows)
@@ -85,7 +85,7 @@ pub(crate) fn read_all(source: &mut dyn RowSource) -> Result<Vec<SourceRow>, Pro
 /// Every row as text; a bad row as its message.
 pub(crate) fn texts(dataset: &dyn Dataset) -> Vec<String> {
     let rows = read_all(&mut *dataset.open().unwrap()).unwrap();
-    rows.into_iter().map(|row| row.map_or_else(|bad| bad.message, |row| row.text().to_owned())).collect()
+    rows.into_iter().map(|row| row.map_or_else(|bad| bad.message, |row| row.json_text().to_owned())).collect()
 }
 
 /// The number of every row, bad ones included.

@@ -9,15 +9,17 @@ use arrow_array::{Array, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use rowmill_core::redact::Redactor;
-use rowmill_data::output::{EnvelopeReader, OutputClaim};
+use rowmill_data::output::{EnvelopeReader, OutputClaimMode};
 use rowmill_data::table::{
-    InputColumns, TableDraft, TableFormat, TableLayout, TableSettings, TableTarget, write_draft,
+    InputRowInclusion, TableDraft, TableExportSettings, TableFormat, TableLayout, TableTarget,
+    write_table_draft,
 };
 use rowmill_types::Problem;
 use serde_json::{Value, json};
 
 /// The fields of the envelope, without the input.
-pub(crate) const PLAIN: (TableLayout, InputColumns) = (TableLayout::Envelope, InputColumns::Excluded);
+pub(crate) const PLAIN: (TableLayout, InputRowInclusion) =
+    (TableLayout::Envelope, InputRowInclusion::Excluded);
 
 /// The envelope of a successful row.
 pub(crate) fn ok(number: u64, result: &str) -> String {
@@ -76,33 +78,41 @@ impl Desk {
     pub(crate) fn draft(
         &self,
         format: TableFormat,
-        (layout, input): (TableLayout, InputColumns),
+        (layout, input): (TableLayout, InputRowInclusion),
         target: &TableTarget,
     ) -> Result<TableDraft, Problem> {
-        let settings = TableSettings {
+        let settings = TableExportSettings {
             format,
             layout,
             input,
             schema: self.schema.clone(),
             redactor: Redactor::default(),
         };
-        write_draft(&EnvelopeReader::settled(&self.path("envelopes.jsonl")), &settings, target)
+        write_table_draft(
+            &EnvelopeReader::from_settled_file(&self.path("envelopes.jsonl")),
+            &settings,
+            target,
+        )
     }
 
-    fn table(&self, format: TableFormat, head_of_dataset: (TableLayout, InputColumns)) -> PathBuf {
+    fn table(&self, format: TableFormat, head_of_dataset: (TableLayout, InputRowInclusion)) -> PathBuf {
         let path = self.path("table");
         let draft = self.draft(format, head_of_dataset, &TableTarget::File(path.clone())).unwrap();
-        draft.publish(OutputClaim::Overwrite).unwrap();
+        draft.publish(OutputClaimMode::Overwrite).unwrap();
         path
     }
 
     /// The table as text.
-    pub(crate) fn text(&self, format: TableFormat, head_of_dataset: (TableLayout, InputColumns)) -> String {
+    pub(crate) fn text(
+        &self,
+        format: TableFormat,
+        head_of_dataset: (TableLayout, InputRowInclusion),
+    ) -> String {
         fs::read_to_string(self.table(format, head_of_dataset)).unwrap()
     }
 
     /// The table as Parquet, read back.
-    pub(crate) fn parquet(&self, head_of_dataset: (TableLayout, InputColumns)) -> RecordBatch {
+    pub(crate) fn parquet(&self, head_of_dataset: (TableLayout, InputRowInclusion)) -> RecordBatch {
         read(&self.table(TableFormat::Parquet, head_of_dataset))
     }
 }

@@ -8,7 +8,9 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use rowmill_core::ports::Model;
 use rowmill_testkit::fake_answer;
-use rowmill_types::{CallError, CallFailure, Completion, RateLimits, RateWindow, Request, TokenUsage};
+use rowmill_types::{
+    CallError, CallFailure, Completion, RateLimitState, ReportedRateLimits, Request, TokenUsage,
+};
 use tokio::time::{Instant, sleep};
 
 use super::chance::Chance;
@@ -43,9 +45,13 @@ impl Bucket {
         self.used += amount;
     }
 
-    fn window(&self) -> RateWindow {
+    fn window(&self) -> RateLimitState {
         let reset = (self.limit - self.level).max(0.0) / self.limit * 60.0;
-        RateWindow { limit: self.limit as u64, remaining: self.level.max(0.0) as u64, reset: seconds(reset) }
+        RateLimitState {
+            limit: self.limit as u64,
+            remaining: self.level.max(0.0) as u64,
+            reset: seconds(reset),
+        }
     }
 }
 
@@ -82,7 +88,7 @@ pub(crate) struct Server {
 struct Visit {
     usage: TokenUsage,
     latency: Duration,
-    reported: Option<RateLimits>,
+    reported: Option<ReportedRateLimits>,
     fault: Option<Fault>,
 }
 
@@ -230,16 +236,18 @@ impl Server {
         fresh * prices.input.pico() + cached * prices.cached.pico() + usage.output * prices.output.pico()
     }
 
-    fn rates(&self, books: &Books) -> RateLimits {
+    fn rates(&self, books: &Books) -> ReportedRateLimits {
         let window = |index: usize| books.buckets.get(index).map(Bucket::window);
         let requests = window(0);
         match self.test_run.form {
-            Form::Tokens => RateLimits { requests, tokens: window(1), ..RateLimits::default() },
-            Form::InputAndOutput => RateLimits {
+            Form::Tokens => {
+                ReportedRateLimits { requests, tokens: window(1), ..ReportedRateLimits::default() }
+            }
+            Form::InputAndOutput => ReportedRateLimits {
                 requests,
                 input_tokens: window(1),
                 output_tokens: window(2),
-                ..RateLimits::default()
+                ..ReportedRateLimits::default()
             },
         }
     }

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use rowmill_core::cost::{Price, TokenPrices};
-use rowmill_core::limits::Parallelism;
+use rowmill_core::limits::CallParallelism;
 use rowmill_types::Money;
 
 use super::chance::{Chance, Shape};
@@ -60,7 +60,7 @@ pub(crate) struct ProviderTestRun {
     pub(super) tokens_per_byte: f64,
     pub(super) outage: Option<Outage>,
     pub(super) faults: f64,
-    pub(crate) parallel: Parallelism,
+    pub(crate) parallel: CallParallelism,
     pub(crate) price: Price,
     pub(crate) budget: Option<Money>,
 }
@@ -104,8 +104,8 @@ impl ProviderTestRun {
             outage: chance.happens(0.3).then(|| outage(length, chance)),
             faults: if chance.happens(0.5) { chance.within(0.0, 0.05) } else { 0.0 },
             parallel: match chance.happens(0.5) {
-                true => Parallelism::Auto,
-                false => Parallelism::AtMost(chance.spread(1.0, 100.0) as usize),
+                true => CallParallelism::Auto,
+                false => CallParallelism::AtMost(chance.spread(1.0, 100.0) as usize),
             },
             price,
             budget: chance
@@ -133,7 +133,7 @@ impl ProviderTestRun {
             tokens_per_byte: 0.25,
             outage: None,
             faults: 0.0,
-            parallel: Parallelism::Auto,
+            parallel: CallParallelism::Auto,
             budget: None,
             ..Self::new(seed)
         }

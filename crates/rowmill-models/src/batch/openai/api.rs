@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use rowmill_core::ports::{BatchApi, BatchRules, JobFile, JobKeyRule, JobReport, JobResult};
+use rowmill_core::ports::{BatchApi, BatchRules, JobFile, JobKeyReporting, JobReport, JobResult};
 use rowmill_http::{HttpClient, Method, Url};
 use rowmill_types::{CallError, Completion, Problem, Request};
 use serde_json::{Map, Value, json};
@@ -115,7 +115,7 @@ impl FileJobs {
             WindowForm::Text => ("completion_window", json!(format!("{hours}h"))),
         };
         fields.insert(name.to_owned(), window);
-        if self.rules.job_key == JobKeyRule::Reported {
+        if self.rules.job_key == JobKeyReporting::Reported {
             fields.insert("metadata".to_owned(), json!({KEY_FIELD: job.key}));
         }
         Value::Object(fields)

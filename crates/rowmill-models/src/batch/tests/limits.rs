@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use rowmill_core::ports::{ExpiryRule, JobKeyRule};
+use rowmill_core::ports::{ExpiredJobResultRule, JobKeyReporting};
 use rowmill_http::HttpClient;
 use rowmill_types::ProblemCode;
 
@@ -32,8 +32,8 @@ fn every_provider_has_its_own_limits() {
         assert_eq!(rules.provider, model.split('.').next().unwrap());
         assert!(rules.max_request_bytes <= rules.max_bytes, "{model}");
     }
-    assert_eq!(rules("google.m").expiry, ExpiryRule::LosesAll);
-    let unreported = MODELS.iter().filter(|model| rules(model).job_key == JobKeyRule::NotReported);
+    assert_eq!(rules("google.m").expiry, ExpiredJobResultRule::LosesAll);
+    let unreported = MODELS.iter().filter(|model| rules(model).job_key == JobKeyReporting::NotReported);
     assert_eq!(unreported.collect::<Vec<_>>(), [&"together.m", &"anthropic.m"]);
 }
 

@@ -1,5 +1,5 @@
 use rowmill_core::ports::BatchApi;
-use rowmill_types::{Attachment, CallFailure, CallFault, Message, Request};
+use rowmill_types::{Attachment, CallFailure, CallRetryClass, Message, Request};
 use serde_json::{Value, json};
 
 use super::{MODELS, api, api_for, ask, line};
@@ -139,7 +139,7 @@ fn a_file_that_only_live_calls_can_upload_is_refused_for_good() {
         let mut out = b"before\n".to_vec();
         let message = with_files("x", vec![large(megabytes, "application/pdf")]);
         let error = api(model).write_request("r-1", &ask(vec![message]), &mut out).unwrap_err();
-        assert_eq!(error.fault(), CallFault::Permanent, "{model}");
+        assert_eq!(error.retry_class(), CallRetryClass::Permanent, "{model}");
         assert!(error.message.contains(words), "{model}: {error}");
         assert_eq!(out, b"before\n", "{model}");
     }

@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 use rowmill_core::ports::JobResult;
-use rowmill_types::{CallError, CallFailure, CallFault, FinishReason};
+use rowmill_types::{CallError, CallFailure, CallRetryClass, FinishReason};
 
 use super::{MODELS, api, read};
 
@@ -114,13 +114,13 @@ fn rows_of_openai_without_an_answer_say_why() {
     let error = failure("openai.m", expired);
     assert_eq!(&*error.message, "the request was not answered before the job ended: too late");
     assert_eq!(error.code.as_deref(), Some("batch_expired"));
-    assert!(matches!(error.fault(), CallFault::Transient { after: None }));
+    assert!(matches!(error.retry_class(), CallRetryClass::Transient { after: None }));
 }
 
 #[test]
 fn a_request_without_any_result_can_be_sent_again() {
     let missing = JobResult::missing("r-1");
-    assert!(matches!(missing.outcome.unwrap_err().fault(), CallFault::Transient { after: None }));
+    assert!(matches!(missing.outcome.unwrap_err().retry_class(), CallRetryClass::Transient { after: None }));
 }
 
 #[test]

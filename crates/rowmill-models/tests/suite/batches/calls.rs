@@ -2,7 +2,7 @@
 
 use rowmill_core::ports::{BatchApi, JobCounts, JobFile, JobState};
 use rowmill_testkit::RecordedRequest;
-use rowmill_types::{CallError, CallFailure, CallFault};
+use rowmill_types::{CallError, CallFailure, CallRetryClass};
 use serde_json::json;
 
 use super::{batch_api, ended, job_file, ok};
@@ -190,7 +190,7 @@ async fn a_file_that_did_not_arrive_whole_is_sent_again() {
     let answers = [ok(r#"{"id":"file-1","bytes":7}"#)];
     let (_, uploaded) = tokio::join!(serve(&listener, &answers), api.upload(&job));
     let error = uploaded.unwrap_err();
-    assert!(matches!(error.fault(), CallFault::Transient { .. }));
+    assert!(matches!(error.retry_class(), CallRetryClass::Transient { .. }));
     assert_eq!(
         &*error.message,
         format!("the provider received 7 of the {} bytes of the job's file", job.bytes)
@@ -228,10 +228,14 @@ async fn refused_calls_are_errors_of_their_kind_without_the_key() {
     }
     let answers = [answer("404 Not Found", "", r#"{"error":{"message":"No batch found with id 'b-1'."}}"#)];
     let (_, report) = tokio::join!(serve(&listener, &answers), api.report("b-1"));
-    assert_eq!(report.unwrap_err().fault(), CallFault::Permanent, "one job is gone, the address is right");
+    assert_eq!(
+        report.unwrap_err().retry_class(),
+        CallRetryClass::Permanent,
+        "one job is gone, the address is right"
+    );
     let answers = [answer("409 Conflict", "", r#"{"error":{"message":"Cannot cancel a completed batch"}}"#)];
     let (_, cancelled) = tokio::join!(serve(&listener, &answers), api.cancel("b-1"));
-    assert_eq!(cancelled.unwrap_err().fault(), CallFault::Permanent, "it has ended");
+    assert_eq!(cancelled.unwrap_err().retry_class(), CallRetryClass::Permanent, "it has ended");
 }
 
 /// Cancels and deletes a job, and returns the calls.

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use rowmill_core::ports::JobReport;
-use rowmill_types::{CallError, CallFailure, CallFault};
+use rowmill_types::{CallError, CallFailure, CallRetryClass};
 
 use super::{batch_api, ended, ok};
 use crate::server::{CUT, answer, listen, serve};
@@ -89,12 +89,12 @@ async fn a_cut_download_is_an_error_and_leaves_nothing() {
         let (_, result, left) = download("openai.m", job, &answers).await;
         let error = result.unwrap_err();
         assert_eq!(error.failure, failure, "{error}");
-        assert!(matches!(error.fault(), CallFault::Transient { .. }));
+        assert!(matches!(error.retry_class(), CallRetryClass::Transient { .. }));
         assert_eq!(left, [], "{error}");
     }
     let gone = [answer("404 Not Found", "", r#"{"error":{"message":"No such File object: file-out"}}"#)];
     let (_, result, _) = download("openai.m", ended("b-1", &["file-out"]), &gone).await;
-    assert_eq!(result.unwrap_err().fault(), CallFault::Permanent);
+    assert_eq!(result.unwrap_err().retry_class(), CallRetryClass::Permanent);
 }
 
 #[tokio::test]

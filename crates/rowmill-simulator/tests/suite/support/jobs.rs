@@ -32,7 +32,7 @@ pub(crate) fn held(batches: SimulatedBatches) -> Simulator {
 
 pub(crate) fn held_with(script: SimulatorScript, batches: SimulatedBatches) -> Simulator {
     let simulator = Simulator::start_blocking(script.batches(batches));
-    simulator.hold_jobs();
+    simulator.stop_job_clock();
     simulator
 }
 

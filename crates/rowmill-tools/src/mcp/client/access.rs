@@ -8,7 +8,7 @@ use tokio::sync::Mutex;
 
 use super::login::{AuthorizationSettings, authorization_manager};
 use super::token_file::TokenFile;
-use crate::mcp::server::{McpServer, McpTransport, OAuth, SignInMethod};
+use crate::mcp::server::{ClientCredentials, McpServerSettings, McpTransport, SignInMethod};
 
 /// An OAuth grant with the token obtained from it.
 pub(super) struct TokenGrant {
@@ -44,7 +44,7 @@ pub(super) enum TokenFreshness {
 
 impl TokenGrant {
     /// Tokens for the id and the secret of a client.
-    pub(super) fn for_client(url: &str, oauth: &OAuth, settings: AuthorizationSettings) -> Self {
+    pub(super) fn for_client(url: &str, oauth: &ClientCredentials, settings: AuthorizationSettings) -> Self {
         let credentials = ClientCredentialsConfig::ClientSecret {
             client_id: oauth.client_id.clone(),
             client_secret: oauth.client_secret.reveal().to_owned(),
@@ -107,7 +107,7 @@ impl TokenGrant {
     }
 }
 
-impl McpServer {
+impl McpServerSettings {
     /// What the user can do if the server requires authorization.
     pub(super) fn credential_hint(&self) -> String {
         let name = &self.name;

@@ -12,7 +12,7 @@ use super::session::McpSession;
 use super::tasks::is_task_only;
 use super::tool_names::ToolNames;
 use crate::mcp::name_filter::{self, NameFilter};
-use crate::mcp::server::{IdempotentTools, MaxParallel, McpServer};
+use crate::mcp::server::{IdempotentTools, McpParallelLimit, McpServerSettings};
 use crate::mcp::view::ServerView;
 
 /// The maximum number of resources or prompts that are listed for a model.
@@ -32,9 +32,9 @@ pub struct McpTool {
     /// The server's name for it; empty for tools that represent resources or prompts.
     pub tool: String,
     /// What it represents.
-    pub kind: McpToolKind,
+    pub kind: McpPrimitive,
     /// The index of the server's view that a tool for resources or prompts belongs to: 0 is the view of the
-    /// server's entry, the others follow. [`super::McpHost::offered`] uses it.
+    /// server's entry, the others follow. [`super::McpHost::offered_tools`] uses it.
     pub(super) view: usize,
     /// Whether it may run twice.
     pub idempotent: bool,
@@ -42,7 +42,7 @@ pub struct McpTool {
 
 /// What a tool represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum McpToolKind {
+pub enum McpPrimitive {
     /// A tool of the server itself.
     Tool,
     /// The server's resources.
@@ -65,7 +65,10 @@ pub(super) struct ServerCatalogue {
 
 impl ServerCatalogue {
     /// Requests all lists that are needed, page by page.
-    pub(super) async fn fetch(session: &McpSession, server: &McpServer) -> Result<Self, ServiceError> {
+    pub(super) async fn fetch(
+        session: &McpSession,
+        server: &McpServerSettings,
+    ) -> Result<Self, ServiceError> {
         let (peer, mut catalogue) = (session.peer(), Self::default());
         let Some(info) = peer.peer_info() else { return Ok(catalogue) };
         catalogue.instructions.clone_from(&info.instructions);
@@ -93,7 +96,7 @@ impl ServerCatalogue {
     /// A filter names something that the server does not have.
     pub(super) fn offered_tools(
         &mut self,
-        server: &McpServer,
+        server: &McpServerSettings,
         names: &mut ToolNames,
     ) -> Result<Vec<McpTool>, Problem> {
         let views = server.all_views();
@@ -113,17 +116,17 @@ impl ServerCatalogue {
                 offered.push(made_tool(server, name, (kind, index), words, schema));
             };
             if let Some(description) = self.describe_resources(server, &view.resources) {
-                made("read_resource", &mut reading, McpToolKind::Resources, description);
+                made("read_resource", &mut reading, McpPrimitive::Resources, description);
             }
             if let Some(description) = self.describe_prompts(server, &view.prompts) {
-                made("get_prompt", &mut fetching, McpToolKind::Prompts, description);
+                made("get_prompt", &mut fetching, McpPrimitive::Prompts, description);
             }
         }
         Ok(offered)
     }
 
-    fn check_limits(&self, server: &McpServer) -> Result<(), Problem> {
-        let MaxParallel::ByTool(limits) = &server.max_parallel else { return Ok(()) };
+    fn check_limits(&self, server: &McpServerSettings) -> Result<(), Problem> {
+        let McpParallelLimit::ByTool(limits) = &server.max_parallel else { return Ok(()) };
         let named = NameFilter::Only(limits.iter().map(|(name, _)| name.clone()).collect());
         let known: Vec<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
         let Some(name) = named.unknown_name(&known) else { return Ok(()) };
@@ -133,7 +136,7 @@ impl ServerCatalogue {
         Err(Problem::new(ProblemCode::InvalidConfig, message).hint(hint))
     }
 
-    fn check_filters(&self, server: &McpServer, view: &ServerView) -> Result<(), Problem> {
+    fn check_filters(&self, server: &McpServerSettings, view: &ServerView) -> Result<(), Problem> {
         let tools: Vec<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
         let mut resources: Vec<&str> =
             self.resources.iter().flat_map(|each| [each.name.as_str(), each.uri.as_str()]).collect();
@@ -168,7 +171,7 @@ impl ServerCatalogue {
     }
 
     /// The description of the tool that reads resources, if there are any.
-    fn describe_resources(&self, server: &McpServer, filter: &NameFilter) -> Option<(String, Value)> {
+    fn describe_resources(&self, server: &McpServerSettings, filter: &NameFilter) -> Option<(String, Value)> {
         let (known, made) = (self.resources(filter).count(), self.templates(filter).count());
         if known + made == 0 {
             return None;
@@ -194,7 +197,7 @@ impl ServerCatalogue {
     }
 
     /// The description of the tool that fetches prompts, if there are any.
-    fn describe_prompts(&self, server: &McpServer, filter: &NameFilter) -> Option<(String, Value)> {
+    fn describe_prompts(&self, server: &McpServerSettings, filter: &NameFilter) -> Option<(String, Value)> {
         let prompts: Vec<&Prompt> = self.prompts.iter().filter(|each| filter.allows(&each.name)).collect();
         if prompts.is_empty() {
             return None;
@@ -237,11 +240,11 @@ impl ServerCatalogue {
             _ => Err(ToolOutput::error(format!("`{name}` must be given as a text"))),
         };
         match offered.kind {
-            McpToolKind::Tool => {
+            McpPrimitive::Tool => {
                 let params = CallToolRequestParams::new(offered.tool.clone()).with_arguments(arguments);
                 Ok(ClientRequest::CallToolRequest(CallToolRequest::new(params)))
             }
-            McpToolKind::Resources => {
+            McpPrimitive::Resources => {
                 let uri = text("uri")?;
                 if !self.readable(&uri, &view.resources) {
                     return Err(ToolOutput::error(format!("there is no resource `{uri}` that may be read")));
@@ -249,7 +252,7 @@ impl ServerCatalogue {
                 let params = ReadResourceRequestParams::new(uri);
                 Ok(ClientRequest::ReadResourceRequest(ReadResourceRequest::new(params)))
             }
-            McpToolKind::Prompts => {
+            McpPrimitive::Prompts => {
                 let name = text("name")?;
                 if !view.prompts.allows(&name) || !self.prompts.iter().any(|prompt| prompt.name == name) {
                     return Err(ToolOutput::error(format!("there is no prompt `{name}`")));
@@ -283,7 +286,7 @@ fn stands_for(template: &ResourceTemplate, uri: &str) -> bool {
     name_filter::matches(&pattern, uri)
 }
 
-fn offered_tool(server: &McpServer, tool: &Tool, names: &mut ToolNames) -> McpTool {
+fn offered_tool(server: &McpServerSettings, tool: &Tool, names: &mut ToolNames) -> McpTool {
     let hints = tool.annotations.as_ref();
     let idempotent = match &server.idempotent {
         IdempotentTools::All => true,
@@ -306,16 +309,16 @@ fn offered_tool(server: &McpServer, tool: &Tool, names: &mut ToolNames) -> McpTo
         host_name: name,
         server: server.name.clone(),
         tool: tool.name.to_string(),
-        kind: McpToolKind::Tool,
+        kind: McpPrimitive::Tool,
         view: 0,
         idempotent,
     }
 }
 
 fn made_tool(
-    server: &McpServer,
+    server: &McpServerSettings,
     name: &str,
-    (kind, view): (McpToolKind, usize),
+    (kind, view): (McpPrimitive, usize),
     description: String,
     schema: Value,
 ) -> McpTool {

@@ -26,12 +26,12 @@ use super::process::ServerProcess;
 use super::sent_requests::SentRequests;
 use super::session::McpSession;
 use super::tail::OutputTail;
-use crate::mcp::server::{McpServer, McpTransport, ProtocolMode};
+use crate::mcp::server::{McpProtocolChoice, McpServerSettings, McpTransport};
 
 /// A server with everything that its connections share.
 #[derive(Debug)]
 pub(super) struct McpEndpoint {
-    pub(super) server: McpServer,
+    pub(super) server: McpServerSettings,
     /// How messages show it.
     pub(super) shown: MessageRedactor,
     inherited: BTreeMap<String, String>,
@@ -109,7 +109,7 @@ impl McpEndpoint {
     /// # Errors
     ///
     /// A header cannot be sent.
-    pub(super) fn new(server: McpServer, settings: &McpSettings) -> Result<Self, Problem> {
+    pub(super) fn new(server: McpServerSettings, settings: &McpSettings) -> Result<Self, Problem> {
         let McpSettings { inherited, parallel, redactor, proxies, .. } = settings;
         let shown = MessageRedactor::new(&server, redactor.clone())?;
         let http = match &server.transport {
@@ -151,11 +151,11 @@ impl McpEndpoint {
         let modern =
             || ClientLifecycleMode::Discover { preferred_versions: vec![ProtocolVersion::V_2026_07_28] };
         match self.server.protocol {
-            ProtocolMode::Modern => self.open_with(modern()).await.map_err(|(failure, _)| failure),
-            ProtocolMode::Legacy => {
+            McpProtocolChoice::Modern => self.open_with(modern()).await.map_err(|(failure, _)| failure),
+            McpProtocolChoice::Legacy => {
                 self.open_with(ClientLifecycleMode::Initialize).await.map_err(|(failure, _)| failure)
             }
-            ProtocolMode::Auto => match self.open_with(ClientLifecycleMode::Initialize).await {
+            McpProtocolChoice::Auto => match self.open_with(ClientLifecycleMode::Initialize).await {
                 Ok(session) => Ok(session),
                 Err((failure, HandshakeFailure::Refused)) => {
                     self.open_with(modern()).await.map_err(|_| failure)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::mcp::name_filter::NameFilter;
-use crate::mcp::server::{McpServer, McpTransport, ReconnectPolicy};
+use crate::mcp::server::{McpServerSettings, McpTransport, ReconnectPolicy};
 use crate::mcp::view::ServerView;
 
 impl NameFilter {
@@ -27,7 +27,7 @@ impl McpTransport {
     }
 }
 
-impl McpServer {
+impl McpServerSettings {
     /// The view of the server's own entry, and the views that agents see instead of it.
     pub(super) fn all_views(&self) -> Vec<ServerView> {
         let mut views = vec![self.default_view()];

@@ -10,7 +10,7 @@ use rowmill_core::redact::Redactor;
 use rowmill_http::ProxySettings;
 use rowmill_types::{Problem, ProblemCode, ToolOutput};
 
-use super::catalogue::{McpTool, McpToolKind, ServerCatalogue};
+use super::catalogue::{McpPrimitive, McpTool, ServerCatalogue};
 use super::connect::{McpEndpoint, StartFailure, StartRemedy, seconds_text};
 use super::interactive_sign_in::InteractiveSignIn;
 use super::login::AuthorizationSettings;
@@ -21,7 +21,7 @@ use super::session::McpSession;
 use super::tool_names::ToolNames;
 use crate::inherited_variables::inherited_variables;
 use crate::mcp::name_filter;
-use crate::mcp::server::{MaxParallel, McpServer};
+use crate::mcp::server::{McpParallelLimit, McpServerSettings};
 use crate::mcp::view::ServerView;
 
 /// The maximum attempts of a call if connections break during it. Several rows may crash the same server, so
@@ -117,7 +117,7 @@ impl McpHost {
     ///
     /// Two servers have the same name, a server does not start, or a filter names something that a server
     /// does not have. No server is left running then.
-    pub async fn start(servers: Vec<McpServer>, settings: McpSettings) -> Result<Self, Problem> {
+    pub async fn start(servers: Vec<McpServerSettings>, settings: McpSettings) -> Result<Self, Problem> {
         let mut endpoints = Vec::with_capacity(servers.len());
         for server in servers {
             if endpoints.iter().any(|other: &Arc<McpEndpoint>| other.server.name == server.name) {
@@ -159,14 +159,18 @@ impl McpHost {
         &self.tools
     }
 
-    /// The tools of a server for agents with this view of it, which must be one of [`McpServer::views`] or
-    /// [`McpServer::default_view`].
-    pub fn offered<'a>(&'a self, server: &'a str, view: &'a ServerView) -> impl Iterator<Item = &'a McpTool> {
+    /// The tools of a server for agents with this view of it, which must be one of [`McpServerSettings::views`] or
+    /// [`McpServerSettings::default_view`].
+    pub fn offered_tools<'a>(
+        &'a self,
+        server: &'a str,
+        view: &'a ServerView,
+    ) -> impl Iterator<Item = &'a McpTool> {
         let end = self.ends.iter().find(|end| end.endpoint.server.name == server);
         let index = end.and_then(|end| end.views.iter().position(|known| known == view));
         let fits = move |tool: &&McpTool| match tool.kind {
-            McpToolKind::Tool => view.tools.allows(&tool.tool),
-            McpToolKind::Resources | McpToolKind::Prompts => Some(tool.view) == index,
+            McpPrimitive::Tool => view.tools.allows(&tool.tool),
+            McpPrimitive::Resources | McpPrimitive::Prompts => Some(tool.view) == index,
         };
         self.tools.iter().filter(move |tool| tool.server == server).filter(fits)
     }
@@ -227,7 +231,7 @@ impl McpHost {
     }
 
     /// The limits on parallel calls, as the servers set them: the tools that share a limit, and the limit.
-    pub fn limits(&self) -> impl Iterator<Item = (Vec<String>, usize)> {
+    pub fn parallel_call_limits(&self) -> impl Iterator<Item = (Vec<String>, usize)> {
         self.ends.iter().flat_map(|end| {
             let server = &end.endpoint.server;
             let tools = |pattern: Option<&str>| -> Vec<String> {
@@ -237,11 +241,11 @@ impl McpHost {
                     .collect()
             };
             match &server.max_parallel {
-                MaxParallel::NotSet => {
-                    server.single_file_package().map(|_| (tools(None), 1)).into_iter().collect()
+                McpParallelLimit::NotSet => {
+                    server.parallel_unsafe_package().map(|_| (tools(None), 1)).into_iter().collect()
                 }
-                MaxParallel::Calls(most) => vec![(tools(None), *most)],
-                MaxParallel::ByTool(patterns) => {
+                McpParallelLimit::Calls(most) => vec![(tools(None), *most)],
+                McpParallelLimit::ByTool(patterns) => {
                     patterns.iter().map(|(pattern, most)| (tools(Some(pattern)), *most)).collect::<Vec<_>>()
                 }
             }
@@ -254,7 +258,8 @@ impl McpHost {
         let mut notices = Vec::new();
         for StartedServer { endpoint, catalogue, .. } in &self.ends {
             let server = &endpoint.server;
-            let package = server.single_file_package().filter(|_| server.max_parallel == MaxParallel::NotSet);
+            let package =
+                server.parallel_unsafe_package().filter(|_| server.max_parallel == McpParallelLimit::NotSet);
             notices.extend(package.map(|package| {
                 format!(
                     "calls of the MCP server `{}` are made one at a time, because `{package}` keeps one file \

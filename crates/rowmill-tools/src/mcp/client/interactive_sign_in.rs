@@ -9,7 +9,7 @@ use rowmill_types::Problem;
 use super::connect::{McpEndpoint, StartFailure, StartRemedy};
 use super::host::{McpSettings, ServerStart, start_server};
 use super::login::begin_sign_in;
-use crate::mcp::server::{McpServer, McpTransport, SignInMethod};
+use crate::mcp::server::{McpServerSettings, McpTransport, SignInMethod};
 
 /// Receives the name of a server and the URL to open.
 type ShowAddressFn = dyn Fn(&str, &str) + Send + Sync;
@@ -57,7 +57,7 @@ impl InteractiveSignIn {
     }
 }
 
-impl McpServer {
+impl McpServerSettings {
     /// Whether signing in would help a server that did not start.
     pub(super) fn needs_sign_in(&self, failure: &StartFailure) -> bool {
         let McpTransport::Http { auth: None, .. } = &self.transport else { return false };

@@ -5,7 +5,7 @@ use rowmill_core::known_secrets::{address_secrets, argument_secrets, header_secr
 use rowmill_core::redact::Redactor;
 use rowmill_types::{Problem, Secret};
 
-use crate::mcp::server::{McpServer, McpTransport};
+use crate::mcp::server::{McpServerSettings, McpTransport};
 use crate::mcp::tokens::address_without_secrets;
 
 /// The replacement for hidden text.
@@ -30,7 +30,7 @@ impl MessageRedactor {
     /// # Errors
     ///
     /// There are too many values to search for.
-    pub(super) fn new(server: &McpServer, run: Redactor) -> Result<Self, Problem> {
+    pub(super) fn new(server: &McpServerSettings, run: Redactor) -> Result<Self, Problem> {
         let own = Redactor::new(&hidden(server))?;
         let (place, address) = match &server.transport {
             McpTransport::Stdio { command, args, .. } => (command_line(command, args, server), Vec::new()),
@@ -68,7 +68,7 @@ impl MessageRedactor {
     }
 }
 
-impl McpServer {
+impl McpServerSettings {
     /// The URL of a server where the user is to sign in.
     pub(super) fn address_to_sign_in(&self, url: &str) -> String {
         self.without_variables(&address_without_secrets(url))
@@ -90,7 +90,7 @@ impl McpServer {
 
 /// All values that a server was given and that no message shows. Short values such as `1` or `true` are
 /// settings, and are not searched for.
-fn hidden(server: &McpServer) -> Vec<Secret> {
+fn hidden(server: &McpServerSettings) -> Vec<Secret> {
     let mut hidden = server.from_variables.clone();
     match &server.transport {
         McpTransport::Stdio { args, env, .. } => {
@@ -110,7 +110,7 @@ fn hidden(server: &McpServer) -> Vec<Secret> {
 }
 
 /// A command line without secret arguments and values of variables.
-fn command_line(command: &str, args: &[String], server: &McpServer) -> String {
+fn command_line(command: &str, args: &[String], server: &McpServerSettings) -> String {
     let mut line = command.to_owned();
     for mut word in redacted_arguments(args) {
         for value in server.from_variables.iter().map(Secret::reveal).filter(|value| !value.is_empty()) {
@@ -145,12 +145,12 @@ mod tests {
 
     use super::*;
 
-    fn network(url: &str) -> McpServer {
+    fn network(url: &str) -> McpServerSettings {
         let headers = BTreeMap::from([
             ("Authorization".to_owned(), Secret::new("Bearer tok-12345678")),
             ("X-Debug".to_owned(), Secret::new("true")),
         ]);
-        McpServer::new("s", McpTransport::Http { url: url.to_owned(), headers, auth: None })
+        McpServerSettings::new("s", McpTransport::Http { url: url.to_owned(), headers, auth: None })
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
         let args = args.map(str::to_owned).to_vec();
         let transport =
             McpTransport::Stdio { command: "npx".to_owned(), args, env: BTreeMap::new(), cwd: None };
-        let mut server = McpServer::new("s", transport);
+        let mut server = McpServerSettings::new("s", transport);
         server.from_variables = vec![Secret::new("host1")];
         let shown = MessageRedactor::new(&server, Redactor::default()).unwrap();
         assert_eq!(shown.location, "npx -y server --api-key *** --token=*** AUTH=*** --db ***/db");

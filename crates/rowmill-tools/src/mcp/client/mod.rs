@@ -23,7 +23,7 @@ mod token_client;
 mod token_file;
 mod tool_names;
 
-pub use catalogue::{McpTool, McpToolKind};
+pub use catalogue::{McpPrimitive, McpTool};
 pub use host::{McpHost, McpSettings};
 pub use interactive_sign_in::InteractiveSignIn;
 pub use login::{AuthorizationSettings, McpSignIn, begin_sign_in};

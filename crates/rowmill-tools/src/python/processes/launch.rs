@@ -9,7 +9,7 @@ use std::time::Duration;
 use tokio::process::Command;
 
 use super::process::PythonProcess;
-use super::schema_model::SchemaModelSettings;
+use super::schema_model::SchemaModelCheckSettings;
 use super::wire::{self, AnswerKind, LoadReport, MODEL_PROGRAM, PROGRAM, PythonAnswer, PythonRequest};
 use crate::process_group::{ProcessGroup, ProcessReaper};
 use crate::python::settings::{PythonSettings, START_TIMEOUT};
@@ -52,7 +52,7 @@ impl PythonLauncher {
     }
 
     /// Starts processes that check answers with a model.
-    pub(super) fn for_schema_model(settings: &SchemaModelSettings) -> Self {
+    pub(super) fn for_schema_model(settings: &SchemaModelCheckSettings) -> Self {
         Self {
             interpreter: settings.interpreter.clone(),
             folder: settings.folder.clone(),

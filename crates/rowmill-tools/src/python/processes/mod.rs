@@ -1,6 +1,6 @@
 //! The processes that run Python.
 
-mod describe_model;
+mod describe_schema_model;
 mod host;
 mod launch;
 mod pool;
@@ -9,6 +9,6 @@ mod process;
 mod schema_model;
 mod wire;
 
-pub use describe_model::describe_model;
+pub use describe_schema_model::describe_schema_model;
 pub use host::{PythonTool, PythonToolHost};
-pub use schema_model::{SchemaModelChecker, SchemaModelSettings};
+pub use schema_model::{SchemaModelAnswerChecker, SchemaModelCheckSettings};

@@ -20,7 +20,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Which model checks answers, and how.
 #[derive(Debug, Clone)]
-pub struct SchemaModelSettings {
+pub struct SchemaModelCheckSettings {
     /// The Python program.
     pub interpreter: PathBuf,
     /// Its working folder, where modules are searched for first.
@@ -38,16 +38,16 @@ pub struct SchemaModelSettings {
 /// The process is started for the first answer and reused. Answers take turns in it. If it hangs or its check
 /// is dropped, it is killed, and the next answer gets a new one.
 #[derive(Debug)]
-pub struct SchemaModelChecker {
+pub struct SchemaModelAnswerChecker {
     launcher: PythonLauncher,
     timeout: Duration,
     worker: Mutex<Option<PythonProcess>>,
 }
 
-impl SchemaModelChecker {
+impl SchemaModelAnswerChecker {
     /// A model whose process is not started yet.
     #[must_use]
-    pub fn new(settings: &SchemaModelSettings) -> Self {
+    pub fn new(settings: &SchemaModelCheckSettings) -> Self {
         let launcher = PythonLauncher::for_schema_model(settings);
         Self { launcher, timeout: settings.timeout, worker: Mutex::default() }
     }
@@ -100,7 +100,7 @@ impl SchemaModelChecker {
     }
 }
 
-impl AnswerChecker for SchemaModelChecker {
+impl AnswerChecker for SchemaModelAnswerChecker {
     fn check<'a>(&'a self, answer: &'a str) -> BoxFuture<'a, AnswerVerdict> {
         Box::pin(self.verdict(answer))
     }

@@ -28,7 +28,7 @@ async fn a_server_that_does_not_start_is_one_problem_that_says_why() {
     let mut other = process("t", &["/bin/cat"]);
     other.start_timeout = silent.start_timeout;
     let mut modern = ours(&[]);
-    modern.protocol = rowmill_tools::ProtocolMode::Modern;
+    modern.protocol = rowmill_tools::McpProtocolChoice::Modern;
     let cases = [
         (
             secret,

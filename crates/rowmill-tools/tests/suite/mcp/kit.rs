@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use rowmill_core::ports::{ToolFailure, ToolHost, ToolRequest};
-use rowmill_tools::{McpHost, McpServer, McpSettings, McpTransport};
+use rowmill_tools::{McpHost, McpServerSettings, McpSettings, McpTransport};
 use rowmill_types::{Problem, ToolOutput};
 use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
@@ -26,27 +26,27 @@ pub(crate) fn settings() -> McpSettings {
 }
 
 /// A server that is a process.
-pub(crate) fn process(name: &str, words: &[&str]) -> McpServer {
+pub(crate) fn process(name: &str, words: &[&str]) -> McpServerSettings {
     let (command, args) = words.split_first().unwrap();
     let args = args.iter().map(|word| (*word).to_owned()).collect();
     let transport =
         McpTransport::Stdio { command: (*command).to_owned(), args, env: BTreeMap::new(), cwd: None };
-    McpServer::new(name, transport)
+    McpServerSettings::new(name, transport)
 }
 
 /// The test server, called `t`.
-pub(crate) fn ours(flags: &[&str]) -> McpServer {
+pub(crate) fn ours(flags: &[&str]) -> McpServerSettings {
     let words = rowmill_testkit::mcp_server();
     let words: Vec<&str> = words.iter().map(String::as_str).chain(flags.iter().copied()).collect();
     process("t", &words)
 }
 
-pub(crate) async fn start(server: McpServer) -> McpHost {
+pub(crate) async fn start(server: McpServerSettings) -> McpHost {
     McpHost::start(vec![server], settings()).await.unwrap()
 }
 
 /// The problem that a failed start reports, as a user sees it.
-pub(crate) async fn problem(servers: Vec<McpServer>) -> Problem {
+pub(crate) async fn problem(servers: Vec<McpServerSettings>) -> Problem {
     McpHost::start(servers, settings()).await.unwrap_err()
 }
 
@@ -139,9 +139,9 @@ impl Network {
         rest.split('/').next().unwrap().parse().unwrap()
     }
 
-    pub(crate) fn server(&self) -> McpServer {
+    pub(crate) fn server(&self) -> McpServerSettings {
         let transport = McpTransport::Http { url: self.url.clone(), headers: BTreeMap::new(), auth: None };
-        McpServer::new("t", transport)
+        McpServerSettings::new("t", transport)
     }
 
     pub(crate) async fn kill(mut self) {

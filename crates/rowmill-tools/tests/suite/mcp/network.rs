@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use rowmill_core::ports::ToolHost;
 use rowmill_core::redact::Redactor;
-use rowmill_tools::{McpHost, McpServer, McpSettings, McpTransport, OAuth, ReconnectPolicy};
+use rowmill_tools::{
+    ClientCredentials, McpHost, McpServerSettings, McpSettings, McpTransport, ReconnectPolicy,
+};
 use rowmill_types::{Secret, ToolOutput};
 use serde_json::json;
 use tempfile::TempDir;
@@ -16,7 +18,7 @@ use tokio::process::Command;
 use crate::mcp::kit::{Events, Network, call, problem, settings, start, text};
 
 /// A server with a single attempt and no pause afterwards.
-fn impatient(network: &Network) -> McpServer {
+fn impatient(network: &Network) -> McpServerSettings {
     let mut server = network.server();
     server.reconnect = ReconnectPolicy { tries: 1, pause: Duration::ZERO, ..ReconnectPolicy::default() };
     server
@@ -135,8 +137,15 @@ async fn a_grant_gives_a_token_and_another_when_that_is_refused() {
     let network = Network::new(&["--oauth", "me:sesame-open", "--count", count.to_str().unwrap()]).await;
     let with = |secret: &str| {
         let scopes = vec!["read".to_owned()];
-        let auth = Some(OAuth { client_id: "me".to_owned(), client_secret: Secret::new(secret), scopes });
-        McpServer::new("t", McpTransport::Http { url: network.url.clone(), headers: BTreeMap::new(), auth })
+        let auth = Some(ClientCredentials {
+            client_id: "me".to_owned(),
+            client_secret: Secret::new(secret),
+            scopes,
+        });
+        McpServerSettings::new(
+            "t",
+            McpTransport::Http { url: network.url.clone(), headers: BTreeMap::new(), auth },
+        )
     };
     let found = problem(vec![with("wrong-secret")]).await;
     assert_eq!(found.message, format!("the MCP server `t` returned no token: `{}`", network.url));
@@ -151,13 +160,16 @@ async fn a_grant_gives_a_token_and_another_when_that_is_refused() {
 #[tokio::test]
 async fn a_token_is_known_as_a_secret_before_the_server_sees_it() {
     let network = Network::new(&["--oauth", "me:sesame-open"]).await;
-    let auth =
-        OAuth { client_id: "me".to_owned(), client_secret: Secret::new("sesame-open"), scopes: Vec::new() };
+    let auth = ClientCredentials {
+        client_id: "me".to_owned(),
+        client_secret: Secret::new("sesame-open"),
+        scopes: Vec::new(),
+    };
     let transport =
         McpTransport::Http { url: network.url.clone(), headers: BTreeMap::new(), auth: Some(auth) };
     let run = Redactor::default();
     let settings = settings().with_redactor(run.clone());
-    let mcp = McpHost::start(vec![McpServer::new("t", transport)], settings).await.unwrap();
+    let mcp = McpHost::start(vec![McpServerSettings::new("t", transport)], settings).await.unwrap();
     let first = text(&mcp, 1, "credential", json!({})).await;
     assert_eq!(text(&mcp, 1, "revoke", json!({})).await, "forgotten");
     let second = text(&mcp, 1, "credential", json!({})).await;
@@ -212,15 +224,20 @@ async fn asked_of_proxy(proxy: &TcpListener) -> String {
 
 #[tokio::test]
 async fn servers_are_reached_through_the_proxy_that_the_environment_names() {
-    let oauth =
-        || OAuth { client_id: "me".to_owned(), client_secret: Secret::new("sesame"), scopes: Vec::new() };
+    let oauth = || ClientCredentials {
+        client_id: "me".to_owned(),
+        client_secret: Secret::new("sesame"),
+        scopes: Vec::new(),
+    };
     for auth in [None, Some(oauth())] {
         let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", proxy.local_addr().unwrap());
         let environment = |name: &str| (name == "HTTP_PROXY").then(|| address.clone());
         let url = "http://mcp.invalid/mcp".to_owned();
-        let server =
-            McpServer::new("t", McpTransport::Http { url, headers: BTreeMap::new(), auth: auth.clone() });
+        let server = McpServerSettings::new(
+            "t",
+            McpTransport::Http { url, headers: BTreeMap::new(), auth: auth.clone() },
+        );
         let asked = tokio::select! {
             asked = asked_of_proxy(&proxy) => asked,
             started = McpHost::start(vec![server], McpSettings::new(1, &environment)) => panic!("{started:?}"),

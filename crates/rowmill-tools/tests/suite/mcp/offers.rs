@@ -1,7 +1,9 @@
 //! The tools that are offered to models.
 
 use rowmill_core::ports::ToolHost;
-use rowmill_tools::{IdempotentTools, MaxParallel, McpHost, McpToolKind, NameFilter, ProtocolMode};
+use rowmill_tools::{
+    IdempotentTools, McpHost, McpParallelLimit, McpPrimitive, McpProtocolChoice, NameFilter,
+};
 use rowmill_types::ToolOutput;
 use serde_json::json;
 
@@ -24,7 +26,7 @@ async fn tools_of_all_pages_are_offered_with_their_schemas() {
     let expected =
         json!({"type": "object", "properties": {"a": {"type": "number"}, "b": {"type": "number"}}});
     assert_eq!(add.spec.schema, expected);
-    assert_eq!((add.tool.as_str(), add.server.as_str(), add.kind), ("add", "t", McpToolKind::Tool));
+    assert_eq!((add.tool.as_str(), add.server.as_str(), add.kind), ("add", "t", McpPrimitive::Tool));
     mcp.close().await;
 }
 
@@ -139,7 +141,7 @@ async fn the_list_of_tools_does_not_change_under_way() {
 
 #[tokio::test]
 async fn a_server_without_a_handshake_is_found_out_or_named() {
-    for protocol in [ProtocolMode::Auto, ProtocolMode::Modern] {
+    for protocol in [McpProtocolChoice::Auto, McpProtocolChoice::Modern] {
         let mut server = ours(&["--modern"]);
         server.protocol = protocol;
         let mcp = start(server).await;
@@ -167,14 +169,14 @@ async fn a_tool_that_can_be_called_only_as_a_task_is_not_offered_and_that_is_rep
 async fn limits_name_the_tools_that_they_are_for_and_must_be_of_the_server() {
     let mut server = ours(&[]);
     server.tools = only(&["echo", "add", "hang*"]);
-    server.max_parallel = MaxParallel::ByTool(vec![("hang*".to_owned(), 1), ("add".to_owned(), 3)]);
+    server.max_parallel = McpParallelLimit::ByTool(vec![("hang*".to_owned(), 1), ("add".to_owned(), 3)]);
     let mcp = start(server.clone()).await;
-    let limits: Vec<_> = mcp.limits().collect();
+    let limits: Vec<_> = mcp.parallel_call_limits().collect();
     let expected =
         [(vec!["t__hang".to_owned(), "t__hang_twice".to_owned()], 1), (vec!["t__add".to_owned()], 3)];
     assert_eq!(limits, expected);
     mcp.close().await;
-    server.max_parallel = MaxParallel::ByTool(vec![("substract".to_owned(), 1)]);
+    server.max_parallel = McpParallelLimit::ByTool(vec![("substract".to_owned(), 1)]);
     let found = problem(vec![server]).await;
     assert_eq!(found.message, "`max_parallel` of the MCP server `t` names an unknown tool: `substract`");
 }

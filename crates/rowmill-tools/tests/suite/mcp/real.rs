@@ -5,7 +5,7 @@ use std::process::Stdio;
 
 use futures_util::future::join_all;
 use rowmill_core::ports::ToolHost;
-use rowmill_tools::{McpServer, McpTransport, NameFilter};
+use rowmill_tools::{McpServerSettings, McpTransport, NameFilter};
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -40,7 +40,7 @@ async fn the_everything_server_is_driven_over_http() {
     everything(server).await;
 }
 
-async fn everything(server: McpServer) {
+async fn everything(server: McpServerSettings) {
     let mcp = start(server).await;
     assert!(mcp.instructions("t").is_some());
     let answers = join_all((0..100).map(|row| text(&mcp, row, "get-sum", json!({"a": row, "b": 2})))).await;

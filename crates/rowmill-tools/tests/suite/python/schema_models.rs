@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use rowmill_core::ports::AnswerChecker as _;
-use rowmill_tools::{SchemaModelChecker, SchemaModelSettings};
+use rowmill_tools::{SchemaModelAnswerChecker, SchemaModelCheckSettings};
 use rowmill_types::AnswerVerdict;
 use tempfile::TempDir;
 
@@ -53,17 +53,17 @@ class Review(BaseModel):
 "#;
 
 /// A model in a folder of its own.
-fn model(timeout: Duration) -> (TempDir, SchemaModelChecker) {
+fn model(timeout: Duration) -> (TempDir, SchemaModelAnswerChecker) {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("shapes.py"), CODE).unwrap();
-    let settings = SchemaModelSettings {
+    let settings = SchemaModelCheckSettings {
         interpreter: with_pydantic(),
         folder: folder.path().into(),
         model: "shapes:Review".into(),
         timeout,
         variables: None,
     };
-    (folder, SchemaModelChecker::new(&settings))
+    (folder, SchemaModelAnswerChecker::new(&settings))
 }
 
 const LONG: Duration = Duration::from_secs(60);

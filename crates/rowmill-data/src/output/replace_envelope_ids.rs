@@ -20,7 +20,10 @@ use super::settle::finish_replacement;
 /// # Errors
 ///
 /// A file cannot be read or written, or `id_of` fails; the old file is then unchanged.
-pub fn replace_ids(path: &Path, mut id_of: impl FnMut(u64) -> Result<RowId, Problem>) -> Result<(), Problem> {
+pub fn replace_envelope_ids(
+    path: &Path,
+    mut id_of: impl FnMut(u64) -> Result<RowId, Problem>,
+) -> Result<(), Problem> {
     let path = &link_target(path);
     let (beside, file) = create_replacement(path)?;
     let mut out = BufWriter::with_capacity(1 << 18, file);
@@ -89,9 +92,9 @@ mod tests {
             1 => Ok(RowId::Text("a".into())),
             _ => Err(Problem::new(rowmill_types::ProblemCode::Internal, "the input is gone")),
         };
-        assert_eq!(replace_ids(&path, failing).unwrap_err().message, "the input is gone");
+        assert_eq!(replace_envelope_ids(&path, failing).unwrap_err().message, "the input is gone");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
-        replace_ids(&path, |number| Ok(RowId::Text(format!("r{number}").into()))).unwrap();
+        replace_envelope_ids(&path, |number| Ok(RowId::Text(format!("r{number}").into()))).unwrap();
         let expected = text.replace("\"id\":1", "\"id\":\"r1\"").replace("\"id\":2", "\"id\":\"r2\"");
         assert_eq!(fs::read_to_string(&path).unwrap(), expected);
         assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1, "no litter");

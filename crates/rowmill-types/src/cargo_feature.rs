@@ -6,9 +6,9 @@ macro_rules! features {
     ($($variant:ident = $name:literal, $what:literal;)*) => {
         /// A part of the library that is built only with its Cargo feature.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-        pub enum Feature { $(#[doc = $what] $variant,)* }
+        pub enum CargoFeature { $(#[doc = $what] $variant,)* }
 
-        impl Feature {
+        impl CargoFeature {
             /// Every feature, in alphabetical order.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
@@ -33,12 +33,12 @@ features! {
     Sql = "sql", "SQL";
 }
 
-impl Feature {
+impl CargoFeature {
     /// What is wrong when a build lacks it: a fragment of a message.
     ///
     /// ```
-    /// # use rowmill_types::Feature;
-    /// assert_eq!(Feature::Parquet.missing_text(), "this build has no Parquet: enable the feature `parquet`");
+    /// # use rowmill_types::CargoFeature;
+    /// assert_eq!(CargoFeature::Parquet.missing_text(), "this build has no Parquet: enable the feature `parquet`");
     /// ```
     #[must_use]
     pub fn missing_text(self) -> String {
@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn a_missing_feature_is_named_in_message_and_hint() {
-        for feature in Feature::ALL {
+        for feature in CargoFeature::ALL {
             let problem = feature.missing_problem();
             assert_eq!(problem.code, ProblemCode::MissingFeature);
             for text in [problem.message.to_string(), problem.hint.unwrap_or_default().to_string()] {

@@ -62,14 +62,14 @@ const BEFORE_BRACKETS: &[&str] = &["unnest", "values", "first", "last", "any_val
 
 /// Whether a condition holds for the same rows each time: nothing in it depends on chance or time.
 #[must_use]
-pub fn is_repeatable_condition(condition: &str) -> bool {
+pub fn is_deterministic_condition(condition: &str) -> bool {
     words(condition).is_some_and(|words| !is_volatile(&words))
 }
 
 /// Whether a query certainly returns the same rows in the same order each time: it reads the input once, from
 /// its beginning, and nothing in it depends on randomness, time, or the engine's order of execution.
 #[must_use]
-pub fn is_repeatable_query(sql: &str) -> bool {
+pub fn is_deterministic_query(sql: &str) -> bool {
     let Some(words) = words(sql) else { return false };
     let count = |wanted: &str| words.iter().filter(|word| *word == wanted).count();
     let from = words.iter().skip_while(|word| *word != "from").skip(1);
@@ -153,7 +153,7 @@ mod tests {
             "SELECT a -- random() limit\nFROM input AS i WHERE s = 'now is it' /* now() */",
             "SELECT \"limit\", date(t) FROM \"input\" WHERE t > '2024-01-01'",
         ] {
-            assert!(is_repeatable_query(sql), "{sql}");
+            assert!(is_deterministic_query(sql), "{sql}");
         }
         for sql in [
             "SELECT * FROM input ORDER BY random()",
@@ -174,7 +174,7 @@ mod tests {
             "SELECT 'open FROM input",
             "",
         ] {
-            assert!(!is_repeatable_query(sql), "{sql}");
+            assert!(!is_deterministic_query(sql), "{sql}");
         }
     }
 
@@ -240,18 +240,18 @@ mod tests {
         let bare = in_small_and_capital_letters(&[WITHOUT_BRACKETS.as_slice(), BARE].concat()).into_iter();
         let bare = bare.map(|word| format!("x > {word}"));
         for condition in called.chain(bare) {
-            assert!(!is_repeatable_condition(&condition), "{condition}");
+            assert!(!is_deterministic_condition(&condition), "{condition}");
             let sql = format!("SELECT * FROM input WHERE {condition}");
-            assert!(!is_repeatable_query(&sql), "{sql}");
+            assert!(!is_deterministic_query(&sql), "{sql}");
         }
         for word in in_small_and_capital_letters(&[VOLATILE, BARE].concat()) {
             for other in [format!("x > \"{word}\""), format!("x > '{word} x'"), format!("x > {word}_y")] {
-                assert!(is_repeatable_condition(&other), "{other}");
+                assert!(is_deterministic_condition(&other), "{other}");
             }
         }
         for word in MOMENTS {
-            assert!(!is_repeatable_condition(&format!("x > {word}()")), "{word}");
-            assert!(is_repeatable_condition(&format!("x > {word}(y)")), "{word}");
+            assert!(!is_deterministic_condition(&format!("x > {word}()")), "{word}");
+            assert!(is_deterministic_condition(&format!("x > {word}(y)")), "{word}");
         }
     }
 
@@ -260,10 +260,10 @@ mod tests {
         for word in in_small_and_capital_letters(&[ORDER_WORDS.as_slice(), UNORDERED].concat()) {
             // With brackets behind it, a function is one; clauses are without.
             let sql = format!("SELECT a FROM input ORDER BY a {word} (b)");
-            assert!(!is_repeatable_query(&sql), "{sql}");
+            assert!(!is_deterministic_query(&sql), "{sql}");
             for other in [format!("\"{word}\""), format!("{word}_y"), format!("'{word}'")] {
                 let sql = format!("SELECT a FROM input ORDER BY a, {other}");
-                assert!(is_repeatable_query(&sql), "{sql}");
+                assert!(is_deterministic_query(&sql), "{sql}");
             }
         }
     }
@@ -278,7 +278,7 @@ mod tests {
             "age IN (1, 2)",
             "(today) = 1",
         ] {
-            assert!(is_repeatable_condition(condition), "{condition}");
+            assert!(is_deterministic_condition(condition), "{condition}");
         }
         for sql in [
             "SELECT age, uuid FROM input WHERE sample > 1",
@@ -286,7 +286,7 @@ mod tests {
             "SELECT a FROM input ORDER BY a NULLS FIRST",
             "SELECT values FROM input ORDER BY now, a NULLS LAST",
         ] {
-            assert!(is_repeatable_query(sql), "{sql}");
+            assert!(is_deterministic_query(sql), "{sql}");
         }
     }
 
@@ -299,7 +299,7 @@ mod tests {
             "\"now\" = 1",
             "strftime(t, '%Y') = '2024'",
         ] {
-            assert!(is_repeatable_condition(condition), "{condition}");
+            assert!(is_deterministic_condition(condition), "{condition}");
         }
         for condition in [
             "random() % 10 = 0",
@@ -308,7 +308,7 @@ mod tests {
             "t > date('now', '-1 day')",
             "t < TODAY()",
         ] {
-            assert!(!is_repeatable_condition(condition), "{condition}");
+            assert!(!is_deterministic_condition(condition), "{condition}");
         }
     }
 }

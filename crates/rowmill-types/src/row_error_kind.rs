@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{MessageText, SettingVocabulary};
+use crate::{DiagnosticText, SettingVocabulary};
 
 macro_rules! error_kinds {
     ($($variant:ident = $name:literal, $what:literal, $next:literal;)*) => {
         /// The `type` of a failed row's error. Names never change meaning.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[non_exhaustive]
-        pub enum ErrorKind { $(#[doc = $what] $variant,)* }
+        pub enum RowErrorKind { $(#[doc = $what] $variant,)* }
 
-        impl ErrorKind {
+        impl RowErrorKind {
             /// Every kind, in the order of the error index.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
@@ -21,14 +21,14 @@ macro_rules! error_kinds {
 
             /// What happened, as a sentence.
             #[must_use]
-            pub fn description(self) -> MessageText {
-                MessageText::from_template(match self { $(Self::$variant => $what,)* })
+            pub fn description(self) -> DiagnosticText {
+                DiagnosticText::from_template(match self { $(Self::$variant => $what,)* })
             }
 
             /// What the user can do about it.
             #[must_use]
-            pub fn advice(self) -> MessageText {
-                MessageText::from_template(match self { $(Self::$variant => $next,)* })
+            pub fn advice(self) -> DiagnosticText {
+                DiagnosticText::from_template(match self { $(Self::$variant => $next,)* })
             }
         }
     };
@@ -101,7 +101,7 @@ error_kinds! {
         "Please report it with the message.";
 }
 
-impl ErrorKind {
+impl RowErrorKind {
     /// Whether the row itself or the template must be corrected before another attempt can help.
     #[must_use]
     pub fn needs_correction(self) -> bool {
@@ -117,7 +117,7 @@ impl ErrorKind {
     }
 }
 
-impl std::str::FromStr for ErrorKind {
+impl std::str::FromStr for RowErrorKind {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Self, Self::Err> {
@@ -126,19 +126,19 @@ impl std::str::FromStr for ErrorKind {
     }
 }
 
-impl std::fmt::Display for ErrorKind {
+impl std::fmt::Display for RowErrorKind {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         out.write_str(self.name())
     }
 }
 
-impl Serialize for ErrorKind {
+impl Serialize for RowErrorKind {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.name())
     }
 }
 
-impl<'de> Deserialize<'de> for ErrorKind {
+impl<'de> Deserialize<'de> for RowErrorKind {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = std::borrow::Cow::<str>::deserialize(deserializer)?;
         name.parse().map_err(serde::de::Error::custom)
@@ -150,9 +150,9 @@ impl<'de> Deserialize<'de> for ErrorKind {
 pub struct RowError {
     /// The kind of failure.
     #[serde(rename = "type")]
-    pub kind: ErrorKind,
+    pub kind: RowErrorKind,
     /// What happened, for users.
-    pub message: MessageText,
+    pub message: DiagnosticText,
     /// The HTTP status, if one was received.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
@@ -170,7 +170,7 @@ pub struct RowError {
 impl RowError {
     /// An error without any call.
     #[must_use]
-    pub fn new(kind: ErrorKind, message: impl Into<MessageText>) -> Self {
+    pub fn new(kind: RowErrorKind, message: impl Into<DiagnosticText>) -> Self {
         Self { kind, message: message.into(), status: None, code: None, attempts: None, raw_text: None }
     }
 

@@ -7,7 +7,7 @@ use crate::Row;
 
 /// The columns of rows with the same layout: `{"id":1,"name":"x"}`.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct RowColumns {
+pub struct RowLayout {
     columns: Vec<RowColumn>,
 }
 
@@ -18,7 +18,7 @@ struct RowColumn {
     start: Box<str>,
 }
 
-impl RowColumns {
+impl RowLayout {
     /// Columns with these names, in this order. Names must be unique.
     pub fn new<'n>(names: impl Iterator<Item = &'n str>) -> Self {
         let mut columns = Vec::new();
@@ -51,7 +51,7 @@ impl RowColumns {
 
     /// The number of bytes that all names and separators take in a row.
     #[must_use]
-    pub fn name_bytes(&self) -> usize {
+    pub fn name_byte_count(&self) -> usize {
         self.columns.iter().map(|column| column.start.len()).sum::<usize>() + 2
     }
 
@@ -67,8 +67,8 @@ impl RowColumns {
     /// [`value_prefix`]: Self::value_prefix
     ///
     /// ```
-    /// # use {rowmill_types::RowColumns, std::sync::Arc};
-    /// let columns = Arc::new(RowColumns::new(["a", "b"].into_iter()));
+    /// # use {rowmill_types::RowLayout, std::sync::Arc};
+    /// let columns = Arc::new(RowLayout::new(["a", "b"].into_iter()));
     /// let row = columns.build_row(7, r#"{"a":1,"b":null}"#.into(), [6, 15].into());
     /// assert_eq!((row.field("a"), row.field("b")), (Some("1"), Some("null")));
     /// ```
@@ -90,7 +90,7 @@ impl RowColumns {
 /// The positions of the values of a row with shared columns.
 #[derive(Debug, Clone)]
 pub(crate) struct SharedFields {
-    pub(crate) columns: Arc<RowColumns>,
+    pub(crate) columns: Arc<RowLayout>,
     /// The end of each value.
     ends: Box<[u32]>,
 }
@@ -107,25 +107,25 @@ impl SharedFields {
 /// Builds a row with shared columns, value by value.
 ///
 /// ```
-/// # use {rowmill_types::{RowColumns, RowTextWriter}, std::sync::Arc};
-/// let columns = Arc::new(RowColumns::new(["a", "b"].into_iter()));
-/// let mut writer = RowTextWriter::new(columns, 32);
+/// # use {rowmill_types::{RowLayout, RowBuilder}, std::sync::Arc};
+/// let columns = Arc::new(RowLayout::new(["a", "b"].into_iter()));
+/// let mut writer = RowBuilder::new(columns, 32);
 /// writer.push_value(|text| text.push('1'));
 /// writer.push_value(|text| text.push_str("null"));
 /// let row = writer.into_row(7).unwrap();
-/// assert_eq!((row.number(), row.text(), row.field("b")), (7, r#"{"a":1,"b":null}"#, Some("null")));
+/// assert_eq!((row.number(), row.json_text(), row.field("b")), (7, r#"{"a":1,"b":null}"#, Some("null")));
 /// ```
 #[derive(Debug)]
-pub struct RowTextWriter {
-    columns: Arc<RowColumns>,
+pub struct RowBuilder {
+    columns: Arc<RowLayout>,
     text: String,
     ends: Vec<u32>,
 }
 
-impl RowTextWriter {
+impl RowBuilder {
     /// A row without values, with room for `capacity` bytes.
     #[must_use]
-    pub fn new(columns: Arc<RowColumns>, capacity: usize) -> Self {
+    pub fn new(columns: Arc<RowLayout>, capacity: usize) -> Self {
         let ends = Vec::with_capacity(columns.len());
         Self { columns, text: String::with_capacity(capacity), ends }
     }

@@ -9,7 +9,7 @@ use std::process::Stdio;
 use tokio::process::Command;
 
 use crate::process_group::{ProcessGroup, ProcessReaper};
-use crate::python::model_description::{DescribeFailure, ModelDescription};
+use crate::python::model_description::{SchemaModelDescription, SchemaModelDescriptionFailure};
 use crate::python::settings::START_TIMEOUT;
 
 const PROGRAM: &str = include_str!("../program/describe_model.py");
@@ -25,12 +25,12 @@ const UNUSABLE: i32 = 3;
 /// # Errors
 ///
 /// The interpreter could not be started.
-pub async fn describe_model(
+pub async fn describe_schema_model(
     interpreter: &Path,
     model: &str,
     variables: &[(OsString, OsString)],
     temp_folder: &Path,
-) -> io::Result<Result<ModelDescription, DescribeFailure>> {
+) -> io::Result<Result<SchemaModelDescription, SchemaModelDescriptionFailure>> {
     let (mut reported, mut errors) =
         (tempfile::tempfile_in(temp_folder)?, tempfile::tempfile_in(temp_folder)?);
     let mut command = Command::new(interpreter);
@@ -42,19 +42,19 @@ pub async fn describe_model(
     let ended = tokio::time::timeout(START_TIMEOUT, group.wait_for_end()).await;
     drop(group);
     reaper.reap_all().await;
-    let Ok(status) = ended else { return Ok(Err(DescribeFailure::TooSlow(START_TIMEOUT))) };
+    let Ok(status) = ended else { return Ok(Err(SchemaModelDescriptionFailure::TooSlow(START_TIMEOUT))) };
     let status = status.ok_or_else(|| io::Error::other("it could not be waited for"))?;
     let reported = text(&mut reported)?;
     let (first, second) = reported.trim_end().split_once('\n').unwrap_or((reported.trim_end(), ""));
     let second = (!second.is_empty()).then(|| second.to_owned());
     Ok(match status.code() {
-        Some(0) if !first.is_empty() => Ok(ModelDescription { schema: first.to_owned(), code: second }),
+        Some(0) if !first.is_empty() => Ok(SchemaModelDescription { schema: first.to_owned(), code: second }),
         Some(UNUSABLE) if !first.is_empty() => {
-            Err(DescribeFailure::Unusable { message: first.to_owned(), hint: second })
+            Err(SchemaModelDescriptionFailure::Unusable { message: first.to_owned(), hint: second })
         }
         _ => {
             let errors = text(&mut errors)?;
-            Err(DescribeFailure::ProcessEnded {
+            Err(SchemaModelDescriptionFailure::ProcessEnded {
                 status,
                 last_words: errors.trim().lines().last().map(str::to_owned),
             })

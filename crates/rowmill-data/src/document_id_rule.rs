@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 /// How documents are identified.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum DocumentIds {
+#[schemars(rename = "DocumentIds")]
+pub enum DocumentIdRule {
     /// By path: every file is a row.
     #[default]
     Path,
@@ -14,7 +15,7 @@ pub enum DocumentIds {
     Content,
 }
 
-impl DocumentIds {
+impl DocumentIdRule {
     /// The field of a document's row that holds its id.
     #[must_use]
     pub fn field(self) -> &'static str {

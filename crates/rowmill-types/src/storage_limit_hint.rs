@@ -11,13 +11,13 @@ const FILE_TOO_LARGE: &str = "raise the limit on file sizes (`ulimit -f`, or a q
 /// How the hint begins for a write that found no room. `None` where it failed for another reason.
 ///
 /// ```
-/// # use rowmill_types::no_room;
+/// # use rowmill_types::storage_limit_hint;
 /// let error = std::io::Error::from(std::io::ErrorKind::StorageFull);
-/// assert_eq!(no_room(&error), Some("the disk is full: free some space"));
-/// assert_eq!(no_room(&std::io::Error::from(std::io::ErrorKind::PermissionDenied)), None);
+/// assert_eq!(storage_limit_hint(&error), Some("the disk is full: free some space"));
+/// assert_eq!(storage_limit_hint(&std::io::Error::from(std::io::ErrorKind::PermissionDenied)), None);
 /// ```
 #[must_use]
-pub fn no_room(error: &io::Error) -> Option<&'static str> {
+pub fn storage_limit_hint(error: &io::Error) -> Option<&'static str> {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Some(DISK_FULL),
         io::ErrorKind::FileTooLarge => Some(FILE_TOO_LARGE),
@@ -25,8 +25,8 @@ pub fn no_room(error: &io::Error) -> Option<&'static str> {
     }
 }
 
-/// How a hint begins, if [`no_room`] gave its beginning: whoever knows better how to go on says the rest.
+/// How a hint begins, if [`storage_limit_hint`] gave its beginning: whoever knows better how to go on says the rest.
 #[must_use]
-pub fn hint_of_no_room(hint: &str) -> Option<&'static str> {
+pub fn find_storage_limit_hint(hint: &str) -> Option<&'static str> {
     [DISK_FULL, FILE_TOO_LARGE].into_iter().find(|begin| hint.starts_with(begin))
 }

@@ -11,7 +11,7 @@ const MOST_POINTS: usize = 1024;
 /// How many rows have ended before each call, in a run that makes calls one after the other. For many
 /// calls only evenly spaced points are kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanReach {
+pub struct RowCompletionCurve {
     /// The rows that had ended at every `stride`-th call.
     points: Vec<u64>,
     stride: u64,
@@ -19,16 +19,16 @@ pub struct PlanReach {
     rows: u64,
 }
 
-impl Default for PlanReach {
+impl Default for RowCompletionCurve {
     fn default() -> Self {
         Self { points: Vec::new(), stride: 1, calls: 0, rows: 0 }
     }
 }
 
-impl PlanReach {
+impl RowCompletionCurve {
     /// The approximate number of rows that end with at most `calls` calls.
     #[must_use]
-    pub fn rows_after(&self, calls: u64) -> u64 {
+    pub fn rows_within_calls(&self, calls: u64) -> u64 {
         if calls >= self.calls {
             return self.rows;
         }
@@ -66,7 +66,7 @@ impl PlanReach {
 
 /// Observes a run to record its reach, and forwards its events.
 pub(crate) struct ReachObserver {
-    reach: Mutex<PlanReach>,
+    reach: Mutex<RowCompletionCurve>,
     observer: Arc<dyn Observer>,
 }
 
@@ -80,11 +80,11 @@ impl ReachObserver {
         self.lock().call_made();
     }
 
-    pub(crate) fn reach(&self) -> PlanReach {
+    pub(crate) fn reach(&self) -> RowCompletionCurve {
         self.lock().clone()
     }
 
-    fn lock(&self) -> MutexGuard<'_, PlanReach> {
+    fn lock(&self) -> MutexGuard<'_, RowCompletionCurve> {
         self.reach.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -109,8 +109,8 @@ mod tests {
     use super::*;
 
     /// The reach for rows of which every `every`-th needs a call.
-    fn reach(rows: u64, every: u64) -> PlanReach {
-        let mut reach = PlanReach::default();
+    fn reach(rows: u64, every: u64) -> RowCompletionCurve {
+        let mut reach = RowCompletionCurve::default();
         for row in 0..rows {
             if row.is_multiple_of(every) {
                 reach.call_made();
@@ -123,9 +123,9 @@ mod tests {
     #[test]
     fn rows_that_need_no_call_end_between_those_that_do() {
         let reach = reach(10, 3);
-        let found: Vec<u64> = (0..6).map(|calls| reach.rows_after(calls)).collect();
+        let found: Vec<u64> = (0..6).map(|calls| reach.rows_within_calls(calls)).collect();
         assert_eq!(found, [0, 3, 6, 9, 10, 10]);
-        assert_eq!(PlanReach::default().rows_after(3), 0);
+        assert_eq!(RowCompletionCurve::default().rows_within_calls(3), 0);
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         let reach = reach(100_000, 2);
         assert!(reach.points.len() < MOST_POINTS, "{}", reach.points.len());
         for calls in [0, 1, 511, 1024, 7777, 49_999, 50_000] {
-            assert_eq!(reach.rows_after(calls), calls * 2, "{calls}");
+            assert_eq!(reach.rows_within_calls(calls), calls * 2, "{calls}");
         }
     }
 }

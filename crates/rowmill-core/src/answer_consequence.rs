@@ -1,12 +1,12 @@
 //! The judgement of an answer.
 
-use rowmill_types::{AnswerVerdict, Completion, ErrorKind, FinishReason, RowError};
+use rowmill_types::{AnswerVerdict, Completion, FinishReason, RowError, RowErrorKind};
 
 use crate::validate::{ResultSchema, SchemaVerdict, repair_request};
 
 /// The consequence of an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum AnswerJudgement {
+pub enum AnswerConsequence {
     /// Its text is the result.
     Text,
     /// This JSON, which satisfies the schema, is the result.
@@ -26,43 +26,46 @@ pub fn judge_answer(
     completion: &Completion,
     schema: Option<&ResultSchema>,
     repairs_left: bool,
-) -> AnswerJudgement {
+) -> AnswerConsequence {
     let text = completion.text.as_str();
-    let failed = |kind: ErrorKind, message: &str| {
+    let failed = |kind: RowErrorKind, message: &str| {
         let raw_text = (!text.is_empty()).then(|| text.to_owned());
-        AnswerJudgement::Failed(RowError { raw_text, ..RowError::new(kind, message) })
+        AnswerConsequence::Failed(RowError { raw_text, ..RowError::new(kind, message) })
     };
     match completion.finish {
-        FinishReason::Refused => return failed(ErrorKind::Refusal, "the model refused to answer"),
+        FinishReason::Refused => return failed(RowErrorKind::Refusal, "the model refused to answer"),
         FinishReason::Filtered => {
-            return failed(ErrorKind::ContentFilter, "a content filter stopped the answer");
+            return failed(RowErrorKind::ContentFilter, "a content filter stopped the answer");
         }
         FinishReason::Length => {
-            return failed(ErrorKind::OutputTruncated, "the answer was truncated at the token limit");
+            return failed(RowErrorKind::OutputTruncated, "the answer was truncated at the token limit");
         }
         FinishReason::Complete | FinishReason::Paused => {}
     }
     if text.trim().is_empty() {
-        return failed(ErrorKind::EmptyAnswer, "the model returned no text");
+        return failed(RowErrorKind::EmptyAnswer, "the model returned no text");
     }
-    let Some(schema) = schema else { return AnswerJudgement::Text };
+    let Some(schema) = schema else { return AnswerConsequence::Text };
     let verdict = match completion.verdict.as_deref() {
         None => schema.check(text),
         Some(AnswerVerdict::Valid(result)) => SchemaVerdict::Valid(result.clone()),
         Some(AnswerVerdict::Invalid(violations)) => SchemaVerdict::Invalid(violations.clone()),
         // It is unknown whether the answer is wrong, so there is nothing to repair.
         Some(AnswerVerdict::Unchecked(why)) => {
-            return failed(ErrorKind::StructuredOutput, &format!("the answer could not be checked: {why}"));
+            return failed(
+                RowErrorKind::StructuredOutput,
+                &format!("the answer could not be checked: {why}"),
+            );
         }
     };
     match verdict {
-        SchemaVerdict::Valid(result) => AnswerJudgement::Json(result),
+        SchemaVerdict::Valid(result) => AnswerConsequence::Json(result),
         SchemaVerdict::Invalid(violations) if repairs_left => {
-            AnswerJudgement::Repair(repair_request(&violations))
+            AnswerConsequence::Repair(repair_request(&violations))
         }
         SchemaVerdict::Invalid(violations) => {
             let message = format!("the answer does not satisfy the JSON schema: {}", violations.join("; "));
-            failed(ErrorKind::StructuredOutput, &message)
+            failed(RowErrorKind::StructuredOutput, &message)
         }
     }
 }
@@ -78,19 +81,19 @@ mod tests {
     #[test]
     fn only_a_complete_answer_with_text_is_a_result() {
         for (finish, text, kind) in [
-            (FinishReason::Refused, "no", ErrorKind::Refusal),
-            (FinishReason::Filtered, "par", ErrorKind::ContentFilter),
-            (FinishReason::Length, "par", ErrorKind::OutputTruncated),
-            (FinishReason::Complete, " \n", ErrorKind::EmptyAnswer),
+            (FinishReason::Refused, "no", RowErrorKind::Refusal),
+            (FinishReason::Filtered, "par", RowErrorKind::ContentFilter),
+            (FinishReason::Length, "par", RowErrorKind::OutputTruncated),
+            (FinishReason::Complete, " \n", RowErrorKind::EmptyAnswer),
         ] {
-            let AnswerJudgement::Failed(error) = judge_answer(&completion(text, finish), None, true) else {
+            let AnswerConsequence::Failed(error) = judge_answer(&completion(text, finish), None, true) else {
                 panic!("{kind} must be a failure")
             };
             assert_eq!((error.kind, error.raw_text.as_deref()), (kind, Some(text)));
         }
         assert_eq!(
             judge_answer(&completion("a\"b", FinishReason::Complete), None, true),
-            AnswerJudgement::Text
+            AnswerConsequence::Text
         );
     }
 
@@ -101,15 +104,16 @@ mod tests {
         let valid = AnswerVerdict::Valid("{\"n\":3}".into());
         assert_eq!(
             judge_answer(&checked(valid), Some(&schema), true),
-            AnswerJudgement::Json("{\"n\":3}".into())
+            AnswerConsequence::Json("{\"n\":3}".into())
         );
         let invalid = || AnswerVerdict::Invalid(vec!["three is too many".into()]);
-        let AnswerJudgement::Repair(feedback) = judge_answer(&checked(invalid()), Some(&schema), true) else {
+        let AnswerConsequence::Repair(feedback) = judge_answer(&checked(invalid()), Some(&schema), true)
+        else {
             panic!("must repair")
         };
         assert!(feedback.contains("\n- three is too many\n"), "{feedback}");
         let unchecked = AnswerVerdict::Unchecked("no Python".into());
-        let AnswerJudgement::Failed(error) = judge_answer(&checked(unchecked), Some(&schema), true) else {
+        let AnswerConsequence::Failed(error) = judge_answer(&checked(unchecked), Some(&schema), true) else {
             panic!("must fail")
         };
         assert_eq!(error.message, "the answer could not be checked: no Python");
@@ -119,14 +123,14 @@ mod tests {
     fn a_violation_asks_again_while_repairs_are_left_and_then_keeps_the_raw_text() {
         let schema = ResultSchema::parse(r#"{"type":"integer"}"#, "s").unwrap();
         let answer = completion("\"three\"", FinishReason::Complete);
-        let AnswerJudgement::Repair(feedback) = judge_answer(&answer, Some(&schema), true) else {
+        let AnswerConsequence::Repair(feedback) = judge_answer(&answer, Some(&schema), true) else {
             panic!("must repair")
         };
         assert!(feedback.contains("is not of type"));
-        let AnswerJudgement::Failed(error) = judge_answer(&answer, Some(&schema), false) else {
+        let AnswerConsequence::Failed(error) = judge_answer(&answer, Some(&schema), false) else {
             panic!("must fail")
         };
-        assert_eq!(error.kind, ErrorKind::StructuredOutput);
+        assert_eq!(error.kind, RowErrorKind::StructuredOutput);
         assert_eq!(error.raw_text.as_deref(), Some("\"three\""));
     }
 }

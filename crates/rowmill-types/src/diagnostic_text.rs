@@ -7,18 +7,18 @@ use std::ops::Deref;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::text_marker::{NO_MARKER, TextMarker, may_have_markers, read_marker, split_at_marker};
-use crate::{ActionMention, Setting, SettingMention, SettingVocabulary, SuggestedAction};
+use crate::{Setting, SettingMention, SettingVocabulary, SuggestedAction, SuggestedActionMention};
 
 /// A message for users. Settings and actions that were formatted into it are stored separately, so that every entry
 /// point can use its own names. As a `str`, it has the names used in specs.
 ///
 /// ```
-/// # use rowmill_types::{MessageText, settings::RESUME};
-/// let hint = MessageText::from(format!("continue with {RESUME}"));
+/// # use rowmill_types::{DiagnosticText, settings::RESUME};
+/// let hint = DiagnosticText::from(format!("continue with {RESUME}"));
 /// assert_eq!(hint, "continue with `resume`");
 /// ```
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct MessageText {
+pub struct DiagnosticText {
     text: Box<str>,
     mentions: Box<[PlacedMention]>,
 }
@@ -34,10 +34,10 @@ struct PlacedMention {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum TextMention {
     Settings(SettingMention),
-    Action(ActionMention),
+    Action(SuggestedActionMention),
 }
 
-impl MessageText {
+impl DiagnosticText {
     /// A text that is taken literally, such as one that was stored before.
     pub fn from_plain(text: impl Into<Box<str>>) -> Self {
         Self { text: text.into(), mentions: Box::default() }
@@ -86,14 +86,14 @@ impl MessageText {
 
     /// The text with a mark for each mention, to become part of a longer one.
     #[must_use]
-    pub fn with_markers(&self) -> String {
+    pub fn with_mention_markers(&self) -> String {
         self.with_mentions(TextMention::to_string)
     }
 
     /// The text after an edit; its mentions are kept.
     #[must_use]
     pub fn map_text(&self, edit: impl FnOnce(&str) -> String) -> Self {
-        edit(&self.with_markers()).into()
+        edit(&self.with_mention_markers()).into()
     }
 
     fn with_mentions(&self, word_for: impl Fn(&TextMention) -> String) -> String {
@@ -115,7 +115,7 @@ impl TextMention {
             && let Some(action) = SuggestedAction::from_name(only.name)
         {
             let value = only.value.as_deref().map(str::to_owned);
-            return Some(Self::Action(ActionMention { action, value }));
+            return Some(Self::Action(SuggestedActionMention { action, value }));
         }
         let setting = |part: crate::text_marker::MarkerPart<'_>| {
             Some((Setting::from_name(part.name)?, part.value.map(Cow::into_owned)))
@@ -126,7 +126,7 @@ impl TextMention {
 
     fn of_template(named: &str) -> Option<Self> {
         if let Some(action) = SuggestedAction::from_name(named) {
-            return Some(Self::Action(ActionMention { action, value: None }));
+            return Some(Self::Action(SuggestedActionMention { action, value: None }));
         }
         let setting = |name: &str| Setting::from_name(name);
         let (names, value) =
@@ -156,7 +156,7 @@ impl fmt::Display for TextMention {
     }
 }
 
-impl From<&str> for MessageText {
+impl From<&str> for DiagnosticText {
     fn from(marked: &str) -> Self {
         if !may_have_markers(marked) {
             return Self::from_plain(marked);
@@ -181,25 +181,25 @@ impl From<&str> for MessageText {
     }
 }
 
-impl From<String> for MessageText {
+impl From<String> for DiagnosticText {
     fn from(marked: String) -> Self {
         if may_have_markers(&marked) { marked.as_str().into() } else { Self::from_plain(marked) }
     }
 }
 
-impl From<&String> for MessageText {
+impl From<&String> for DiagnosticText {
     fn from(marked: &String) -> Self {
         marked.as_str().into()
     }
 }
 
-impl From<Cow<'_, str>> for MessageText {
+impl From<Cow<'_, str>> for DiagnosticText {
     fn from(marked: Cow<'_, str>) -> Self {
         marked.into_owned().into()
     }
 }
 
-impl Deref for MessageText {
+impl Deref for DiagnosticText {
     type Target = str;
 
     fn deref(&self) -> &str {
@@ -207,43 +207,43 @@ impl Deref for MessageText {
     }
 }
 
-impl fmt::Display for MessageText {
+impl fmt::Display for DiagnosticText {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&*self.text, out)
     }
 }
 
-impl fmt::Debug for MessageText {
+impl fmt::Debug for DiagnosticText {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&*self.text, out)
     }
 }
 
-impl PartialEq<str> for MessageText {
+impl PartialEq<str> for DiagnosticText {
     fn eq(&self, other: &str) -> bool {
         &*self.text == other
     }
 }
 
-impl PartialEq<&str> for MessageText {
+impl PartialEq<&str> for DiagnosticText {
     fn eq(&self, other: &&str) -> bool {
         &*self.text == *other
     }
 }
 
-impl PartialEq<String> for MessageText {
+impl PartialEq<String> for DiagnosticText {
     fn eq(&self, other: &String) -> bool {
         &*self.text == other.as_str()
     }
 }
 
-impl Serialize for MessageText {
+impl Serialize for DiagnosticText {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.text)
     }
 }
 
-impl<'de> Deserialize<'de> for MessageText {
+impl<'de> Deserialize<'de> for DiagnosticText {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer).map(Self::from_plain)
     }
@@ -254,7 +254,7 @@ mod tests {
     use super::*;
     use crate::actions::{EXPORT_RESULTS, RUN_AGAIN};
     use crate::settings::{ACCEPT_CHANGES, INPUT, ON_QUOTA, RESUME, VAR};
-    use crate::{ErrorKind, ExitCode, ProblemCode};
+    use crate::{ExitCode, ProblemCode, RowErrorKind};
 
     /// Names settings in capitals, and actions by their names.
     const LOUD: SettingVocabulary = SettingVocabulary {
@@ -262,7 +262,7 @@ mod tests {
             let word = |(setting, value): &(Setting, Option<String>)| {
                 format!("{}={}", setting.name().to_uppercase(), value.as_deref().unwrap_or("?"))
             };
-            mention.quote(&mention.settings.iter().map(word).collect::<Vec<_>>().join("+"))
+            mention.quote_name(&mention.settings.iter().map(word).collect::<Vec<_>>().join("+"))
         },
         describe_action: |mention| {
             format!("<{:?} {}>", mention.action, mention.value.as_deref().unwrap_or(""))
@@ -284,19 +284,19 @@ mod tests {
             (EXPORT_RESULTS.with_value("x").to_string(), "an export of x writes", "<ExportResults x>"),
             ("no setting".to_owned(), "no setting", "no setting"),
         ] {
-            let words = MessageText::from(marked.clone());
+            let words = DiagnosticText::from(marked.clone());
             assert_eq!(words, neutral);
             assert_eq!((words.to_string().as_str(), format!("{words:?}")), (neutral, format!("{neutral:?}")));
             assert_eq!(words.render(LOUD), loud);
-            assert_eq!(words.clone().with_vocabulary(LOUD), MessageText::from_plain(loud));
-            assert_eq!(words.with_markers(), marked);
+            assert_eq!(words.clone().with_vocabulary(LOUD), DiagnosticText::from_plain(loud));
+            assert_eq!(words.with_mention_markers(), marked);
         }
     }
 
     #[test]
     fn a_text_that_becomes_part_of_another_keeps_what_it_names() {
-        let hint = MessageText::from(format!("use {RESUME}"));
-        let longer = MessageText::from(format!("{}, or else {INPUT}", hint.with_markers()));
+        let hint = DiagnosticText::from(format!("use {RESUME}"));
+        let longer = DiagnosticText::from(format!("{}, or else {INPUT}", hint.with_mention_markers()));
         assert_eq!(longer.render(LOUD), "use `RESUME=?`, or else `INPUT=?`");
         assert_eq!(hint.map_text(|text| text.replace("use", "try")).render(LOUD), "try `RESUME=?`");
     }
@@ -306,31 +306,31 @@ mod tests {
         let all = "\u{E000}\u{E001}\u{E002}\u{E003}\u{E004}\u{E005}\u{E000}";
         for text in [all, "\u{E000}no_setting\u{E001}", "\u{E000}resume", "\u{E001}\u{E000}\u{E002}x\u{E001}"]
         {
-            assert_eq!(MessageText::from(text), text);
-            let around = MessageText::from(format!("{text} {RESUME} {text}"));
+            assert_eq!(DiagnosticText::from(text), text);
+            let around = DiagnosticText::from(format!("{text} {RESUME} {text}"));
             assert_eq!(around.render(LOUD), format!("{text} `RESUME=?` {text}"));
-            let value = MessageText::from(INPUT.with_value(text).and(RESUME).to_string());
+            let value = DiagnosticText::from(INPUT.with_value(text).and(RESUME).to_string());
             assert_eq!(value.render(LOUD), format!("`INPUT={text}+RESUME=?`"));
         }
     }
 
     #[test]
     fn written_down_a_text_has_no_marks_and_read_again_it_is_as_it_was() {
-        let words = MessageText::from(format!("use {RESUME}"));
+        let words = DiagnosticText::from(format!("use {RESUME}"));
         let written = serde_json::to_string(&words).unwrap();
         assert_eq!(written, "\"use `resume`\"");
         assert_eq!(
-            serde_json::from_str::<MessageText>(&written).unwrap(),
-            MessageText::from_plain("use `resume`")
+            serde_json::from_str::<DiagnosticText>(&written).unwrap(),
+            DiagnosticText::from_plain("use `resume`")
         );
         let marked = serde_json::to_string(&RESUME.to_string()).unwrap();
-        assert_eq!(serde_json::from_str::<MessageText>(&marked).unwrap().render(LOUD), RESUME.to_string());
+        assert_eq!(serde_json::from_str::<DiagnosticText>(&marked).unwrap().render(LOUD), RESUME.to_string());
     }
 
     #[test]
     fn every_name_in_the_tables_of_errors_is_one_that_there_is() {
         let problems = ProblemCode::ALL.iter().flat_map(|code| [code.description(), code.advice()]);
-        let kinds = ErrorKind::ALL.iter().flat_map(|kind| [kind.description(), kind.advice()]);
+        let kinds = RowErrorKind::ALL.iter().flat_map(|kind| [kind.description(), kind.advice()]);
         let exits = ExitCode::ALL.iter().map(|code| code.meaning());
         for text in problems.chain(kinds).chain(exits) {
             assert!(!text.contains(['{', '}']) && !text.contains("--"), "{text}");
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn a_template_names_settings_and_leaves_other_braces_alone() {
         let words =
-            MessageText::from_template("{resume accept_changes extract: text}, {do:run_again}, {x} {y");
+            DiagnosticText::from_template("{resume accept_changes extract: text}, {do:run_again}, {x} {y");
         assert_eq!(words.render(LOUD), "`RESUME=?+ACCEPT_CHANGES=?+EXTRACT=text`, <RunAgain >, {x} {y");
     }
 }
