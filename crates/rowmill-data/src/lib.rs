@@ -1,5 +1,6 @@
 //! Reads rows and writes envelopes, with one folder per format, and loads the texts that a run uses.
 
+mod address_credential;
 mod attach;
 mod block_reader;
 #[cfg(test)]
@@ -52,6 +53,7 @@ mod text_dataset;
 pub mod traces;
 mod would_read;
 
+pub use address_credential::split_credential;
 pub use attach::{AttachmentSpec, attachment_loader, base_folder_of_input};
 pub use columns::{
     WantedColumn, check_columns, column_checking_dataset, column_list_text, find_empty_columns,
@@ -61,7 +63,6 @@ pub use csv::FieldDelimiter;
 pub use dataset::{local_input_files, open_dataset, overriding_delimiter_of};
 pub use deterministic_query::{is_deterministic_condition, is_deterministic_query};
 pub use document_id_rule::DocumentIdRule;
-pub use download::split_credential;
 pub use extract::{TextExtractor, extract_text, run_extract_child};
 pub use fetch::{
     FetchEvent, FetchEventKind, FetchPurpose, FetchSettings, Fetcher, HubSettings, RetrySettings,

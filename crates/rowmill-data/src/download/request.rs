@@ -3,16 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base64::Engine;
 use rowmill_core::redact::Redactor;
 use rowmill_http::{
-    HeaderMap, HeaderValue, HttpAnswer, HttpDocumentRequest, HttpDocumentResponse, HttpFailure,
-    OriginCredential, Url, header,
+    HeaderMap, HeaderValue, HttpAnswer, HttpDocumentRequest, HttpDocumentResponse, HttpFailure, Url, header,
 };
 use rowmill_types::{Problem, ProblemCode, Secret};
 
 use crate::fetch::{FetchEvent, FetchEventKind, Fetcher};
-use crate::percent::percent_decoded;
 
 /// How much of a server's error text is read and shown at most.
 const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -115,26 +112,6 @@ pub(crate) async fn refusal_text(answer: HttpAnswer, secret: Option<&Secret>) ->
     let detail = header.or(from_body)?;
     let detail = Redactor::new(secret).ok()?.redact(&detail).into_owned();
     Some(detail.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(MAX_SHOWN).collect())
-}
-
-/// Removes name and password from an address; they are only for its own server.
-#[must_use]
-pub fn split_credential(url: &Url) -> (Url, Option<OriginCredential>) {
-    let mut clean = url.clone();
-    if clean.username().is_empty() && clean.password().is_none() {
-        return (clean, None);
-    }
-    let decode = |text: &str| percent_decoded(text);
-    let pair = format!("{}:{}", decode(url.username()), decode(url.password().unwrap_or_default()));
-    // Addresses with a host, such as these, accept both.
-    clean.set_username("").ok();
-    clean.set_password(None).ok();
-    let value = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(pair));
-    let credential = HeaderValue::from_str(&value).ok().map(|mut value| {
-        value.set_sensitive(true);
-        OriginCredential { server: clean.clone(), value }
-    });
-    (clean, credential)
 }
 
 /// Adds a header to a request, unless its value is not valid in a header.

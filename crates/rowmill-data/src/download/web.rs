@@ -7,8 +7,9 @@ use rowmill_types::{Problem, ProblemCode};
 
 use super::digest::ExpectedFile;
 use super::download_entry::{CachedVersion, DownloadEntry};
-use super::request::{refusal_text, split_credential};
+use super::request::refusal_text;
 use super::transfer::{DownloadOutcome, DownloadRequest, download};
+use crate::address_credential::split_credential;
 use crate::fetch::{FetchEventKind, Fetcher};
 use crate::{FileList, InputFile};
 
